@@ -1,0 +1,52 @@
+/** npm test [-- jest arguments]: everything, against a real API server where one can be had. */
+import { existsSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { buildBundle } from './build.mjs';
+import { ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPlane.mjs';
+import { ensureDependencies } from './lib/dependencies.mjs';
+import { main, root, run, say } from './lib/processes.mjs';
+
+const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+const withoutApi = ['--selectProjects', 'unit', 'property'];
+
+/** Whether all the paths that were asked for are tests without an API server. */
+function asksForPureTestsOnly(args) {
+  const paths = args.filter((arg) => !arg.startsWith('-') && existsSync(arg));
+  return (
+    paths.length > 0 && paths.every((path) => /^test\/(unit|property)(\/|$)/.test(fromRoot(path)))
+  );
+}
+
+const fromRoot = (path) => relative(root, resolve(path));
+
+function box(lines) {
+  const width = Math.max(...lines.map((line) => line.length));
+  const rule = '-'.repeat(width + 2);
+  return [`+${rule}+`, ...lines.map((line) => `| ${line.padEnd(width)} |`), `+${rule}+`].join('\n');
+}
+
+await main(async () => {
+  const args = process.argv.slice(2);
+  await ensureDependencies();
+  if (asksForPureTestsOnly(args)) {
+    return (await run(process.execPath, [jest, ...args, ...withoutApi])).code;
+  }
+
+  const controlPlane = await ensureControlPlane();
+  if (controlPlane.kind !== 'Absent') {
+    await buildBundle();
+    const env = environmentOf(controlPlane);
+    return (await run(process.execPath, [jest, ...args], { env })).code;
+  }
+  const { code } = await run(process.execPath, [jest, ...args, ...withoutApi]);
+  const inCi = process.env.CI === 'true';
+  say(
+    box([
+      'The API tests were SKIPPED: no Kubernetes API server.',
+      `Why: ${controlPlane.reason}.`,
+      ...howToGetOne.split('\n'),
+      ...(inCi ? ['With CI=true that is a failure.'] : []),
+    ]),
+  );
+  return inCi ? 1 : code;
+});

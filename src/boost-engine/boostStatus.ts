@@ -1,0 +1,177 @@
+/** The status of a boost, computed from the pods that carry it. */
+import type { CompiledBoost } from './boost';
+import { describeDuration } from './durationPolicy';
+import { fieldsOf, integerOf, isObject, itemsOf, textOf } from './json';
+import { BOOST_KEY } from './keys';
+import { readMetadata } from './pod';
+import { parseRecord } from './record';
+import { describePolicy } from './resourcePolicy';
+
+export interface StatusCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly lastTransitionTime: string;
+}
+
+export interface BoostStatus {
+  readonly observedGeneration?: number;
+  /** How much, and until when, in a few characters; empty while the boost is invalid. */
+  readonly policy: string;
+  readonly until: string;
+  /** Containers that are boosted now, and that were boosted so far. */
+  readonly activeContainerBoosts: number;
+  readonly totalContainerBoosts: number;
+  /** Pods that were boosted so far, and of these the ones whose boost has ended. */
+  readonly boostedPods: number;
+  readonly revertedPods: number;
+  /** Pods whose revert does not get on by itself. */
+  readonly stuckPods: number;
+  readonly conditions: readonly StatusCondition[];
+}
+
+/**
+ * What a status cannot tell: which pods its totals have counted already. Kept in memory by whoever
+ * writes the status; without one the stored status is taken as the starting point.
+ */
+export interface BoostTally {
+  readonly totalContainers: number;
+  readonly totalPods: number;
+  /** Uids of the pods that are boosted now, all of them counted. */
+  readonly counted: ReadonlySet<string>;
+}
+
+export interface BoostStatusInput {
+  readonly boost: CompiledBoost;
+  /** The pods that carry the boost's label, as the API server delivered them. */
+  readonly pods: readonly unknown[];
+  /** How many of them are stuck. */
+  readonly stuckPods: number;
+  /** The status as it is stored. */
+  readonly previous: unknown;
+  readonly tally: BoostTally | undefined;
+  /** Epoch milliseconds. */
+  readonly now: number;
+}
+
+export interface BoostStatusResult {
+  readonly status: BoostStatus;
+  readonly tally: BoostTally;
+}
+
+/** Policies shown in the POLICY column; the rest is one more sign, so that the table stays narrow. */
+const SHOWN_POLICIES = 3;
+
+/** Longest condition message that metav1.Condition allows. */
+const MAX_MESSAGE_LENGTH = 32_768;
+
+/**
+ * Computes the status. The totals never go down and are "at least": pods that came and went while
+ * nobody counted are missing.
+ */
+export function boostStatus(input: BoostStatusInput): BoostStatusResult {
+  const { boost, previous, now } = input;
+  const active = activePods(input.pods);
+  const activeContainers = sum(active.values());
+  const tally = count(input.tally ?? startingTally(previous, active), active);
+  const status: BoostStatus = {
+    ...(boost.generation === undefined ? {} : { observedGeneration: boost.generation }),
+    ...describe(boost),
+    activeContainerBoosts: activeContainers,
+    totalContainerBoosts: tally.totalContainers,
+    boostedPods: tally.totalPods,
+    revertedPods: tally.totalPods - active.size,
+    stuckPods: input.stuckPods,
+    conditions: [activeCondition(boost, previous, now)],
+  };
+  return { status, tally };
+}
+
+/** Boosted containers by pod uid. A pod whose record cannot be read counts with no container. */
+function activePods(pods: readonly unknown[]): ReadonlyMap<string, number> {
+  const active = new Map<string, number>();
+  for (const pod of pods) {
+    const { uid, annotations } = readMetadata(pod);
+    const text = annotations?.get(BOOST_KEY);
+    if (uid === undefined || text === undefined) continue;
+    const parsed = parseRecord(text);
+    active.set(uid, parsed.kind === 'Record' ? parsed.record.containers.size : 0);
+  }
+  return active;
+}
+
+/**
+ * The tally of a writer that has just started. As many of today's pods as the stored status calls
+ * active were counted before; the surplus is new.
+ */
+function startingTally(previous: unknown, active: ReadonlyMap<string, number>): BoostTally {
+  const stored = fieldsOf(previous);
+  const number = (key: string) => Math.max(0, integerOf(stored.get(key)) ?? 0);
+  const activePodsBefore = number('boostedPods') - number('revertedPods');
+  return {
+    totalContainers:
+      number('totalContainerBoosts') +
+      Math.max(0, sum(active.values()) - number('activeContainerBoosts')),
+    totalPods: number('boostedPods') + Math.max(0, active.size - Math.max(0, activePodsBefore)),
+    counted: new Set(active.keys()),
+  };
+}
+
+function count(tally: BoostTally, active: ReadonlyMap<string, number>): BoostTally {
+  const fresh = [...active].filter(([uid]) => !tally.counted.has(uid));
+  return {
+    totalContainers: tally.totalContainers + sum(fresh.map(([, containers]) => containers)),
+    totalPods: tally.totalPods + fresh.length,
+    counted: new Set(active.keys()),
+  };
+}
+
+function describe(boost: CompiledBoost): { policy: string; until: string } {
+  if (boost.kind === 'Invalid') return { policy: '', until: '' };
+  const policies = boost.policies.map((policy) => describePolicy(policy.resources));
+  const shown = policies.slice(0, SHOWN_POLICIES).join(',');
+  return {
+    policy: policies.length > SHOWN_POLICIES ? `${shown},…` : shown,
+    until: describeDuration(boost.duration),
+  };
+}
+
+function activeCondition(boost: CompiledBoost, previous: unknown, now: number): StatusCondition {
+  const state = stateOf(boost);
+  const before = itemsOf(fieldsOf(previous).get('conditions'))
+    .filter(isObject)
+    .map(fieldsOf)
+    .find((condition) => condition.get('type') === 'Active');
+  const transition = textOf(before?.get('lastTransitionTime'));
+  const isSame = before?.get('status') === state.status && transition !== undefined;
+  return {
+    type: 'Active',
+    ...state,
+    ...(boost.generation === undefined ? {} : { observedGeneration: boost.generation }),
+    // metav1.Time has whole seconds.
+    lastTransitionTime: isSame ? transition : `${new Date(now).toISOString().slice(0, 19)}Z`,
+  };
+}
+
+function stateOf(boost: CompiledBoost) {
+  switch (boost.kind) {
+    case 'Valid':
+      return { status: 'True', reason: 'Ready', message: 'Can boost new containers' } as const;
+    case 'Invalid': {
+      const issues = boost.issues.map(({ path, message }) => `${path} ${message}`);
+      return {
+        status: 'False',
+        reason: 'Invalid',
+        message: `Boosts nothing: ${issues.join('; ')}`.slice(0, MAX_MESSAGE_LENGTH),
+      } as const;
+    }
+  }
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
+}

@@ -1,0 +1,218 @@
+/** Decides, when a pod is created, which of its containers get more CPU and how much. */
+import type { BoostIdentity, CompiledBoost, ValidBoost } from './boost';
+import { boostContainers } from './containerBoost';
+import type { BoostedContainer, SkippedContainer } from './containerBoost';
+import { isObject } from './json';
+import { jsonPointer } from './jsonPatch';
+import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
+import { BOOST_KEY, SKIPPED_KEY } from './keys';
+import { readPod } from './pod';
+import type { CpuResources, PodFacts } from './pod';
+import { POD_CHECKS } from './podChecks';
+import { CONTAINER_SKIPS, POD_SKIPS } from './reasons';
+import type { ContainerSkipCode, PodSkipCode } from './reasons';
+import { formatRecord, parseRecord, tellsBoostedValues } from './record';
+import type { BoostRecord, ContainerRecord } from './record';
+import { matchesSelector } from './selector';
+
+export interface BoostInput {
+  /** The pod as the API server is about to store it: plain JSON, defaults filled in. */
+  readonly pod: unknown;
+  /** Namespace of the request; a pod under creation need not carry it. */
+  readonly namespace: string;
+  readonly boosts: Iterable<CompiledBoost>;
+  /** Epoch milliseconds; written into the record, nothing is decided on it. */
+  readonly now: number;
+}
+
+export type BoostDecision =
+  | {
+      readonly kind: 'Boost';
+      readonly boost: BoostIdentity;
+      readonly containers: readonly BoostedContainer[];
+      readonly skipped: readonly SkippedContainer[];
+      readonly record: BoostRecord;
+      readonly patch: JsonPatch;
+    }
+  /** The pod carries this very boost: a second call of the webhook, or a copied manifest. */
+  | { readonly kind: 'AlreadyBoosted'; readonly boost: BoostIdentity; readonly patch: JsonPatch }
+  | {
+      readonly kind: 'Skip';
+      readonly code: PodSkipCode | ContainerSkipCode;
+      readonly message: string;
+      /** The boost that would have applied; absent where none selects the pod. */
+      readonly boost?: BoostIdentity;
+      readonly skipped: readonly SkippedContainer[];
+      /** Makes the reason visible on the pod, where the pod may be touched at all. */
+      readonly patch: JsonPatch;
+    };
+
+/**
+ * Decides the boost of a pod under creation; never throws, whatever the pod is.
+ *
+ * Guarantees:
+ * - the patch applies to the very pod that was given, and leaves its QoS class as it was;
+ * - CPU is only ever raised, and only where the pod asks for CPU already;
+ * - on its own output the answer is `AlreadyBoosted`;
+ * - the order of the boosts does not matter.
+ */
+export function decideBoost({ pod, namespace, boosts, now }: BoostInput): BoostDecision {
+  const facts = readPod(pod);
+  const boost = selectBoost(facts, namespace, boosts);
+  if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
+  if (!hasMetadata(pod)) return skip('MalformedPod', { boost, patch: [] });
+  const check = POD_CHECKS.find(({ applies }) => applies(facts));
+  if (check !== undefined) {
+    return skip(check.code, { boost, patch: skippedPatch(facts, check.code) });
+  }
+  const record = recordOf(facts);
+  if (record !== undefined && record.containers.size > 0 && !tellsBoostedValues(record)) {
+    return skip('BoostedByOther', { boost, patch: [] });
+  }
+  const { boosted, skipped } = boostContainers(facts, boost, record);
+  return boosted.length === 0
+    ? skipContainers(facts, boost, skipped)
+    : applyBoost({ pod: facts, boost, boosted, skipped, present: record, now });
+}
+
+/** The winner among the boosts that select the pod: the oldest, then the first by name. */
+function selectBoost(
+  pod: PodFacts,
+  namespace: string,
+  boosts: Iterable<CompiledBoost>,
+): ValidBoost | undefined {
+  let winner: ValidBoost | undefined;
+  for (const boost of boosts) {
+    if (boost.kind === 'Invalid' || boost.namespace !== namespace) continue;
+    if (!matchesSelector(boost.selector, pod.labels)) continue;
+    if (winner === undefined || comesBefore(boost, winner)) winner = boost;
+  }
+  return winner;
+}
+
+/** The order in which boosts that select the same pod win: the oldest first, then by name. */
+export function comesBefore(a: BoostIdentity, b: BoostIdentity): boolean {
+  const [createdA, createdB] = [a.createdAt ?? Infinity, b.createdAt ?? Infinity];
+  return createdA === createdB ? a.name < b.name : createdA < createdB;
+}
+
+function recordOf(pod: PodFacts): BoostRecord | undefined {
+  const text = pod.annotations?.get(BOOST_KEY);
+  if (text === undefined) return undefined;
+  const parsed = parseRecord(text);
+  return parsed.kind === 'Record' ? parsed.record : undefined;
+}
+
+function hasMetadata(pod: unknown): boolean {
+  return isObject(pod) && 'metadata' in pod && isObject(pod.metadata);
+}
+
+function skip(
+  code: PodSkipCode | ContainerSkipCode,
+  rest: {
+    readonly boost?: BoostIdentity;
+    readonly skipped?: readonly SkippedContainer[];
+    readonly patch: JsonPatch;
+  },
+): BoostDecision {
+  const message = { ...POD_SKIPS, ...CONTAINER_SKIPS }[code];
+  return { kind: 'Skip', code, message, skipped: [], ...rest };
+}
+
+/** One reason stands for the pod: that of the first container which the boost is meant for. */
+function skipContainers(
+  pod: PodFacts,
+  boost: ValidBoost,
+  skipped: readonly SkippedContainer[],
+): BoostDecision {
+  const meant = skipped.find((container) => container.code !== 'NoPolicy') ?? skipped[0];
+  const code = meant?.code ?? 'NoContainerBoosted';
+  return skip(code, { boost, skipped, patch: skippedPatch(pod, code) });
+}
+
+/** Nothing is written on a static pod: the kubelet owns its mirror. */
+function skippedPatch(pod: PodFacts, code: PodSkipCode | ContainerSkipCode): JsonPatch {
+  if (code === 'StaticPod') return [];
+  return entryOperations('annotations', pod.annotations, new Map([[SKIPPED_KEY, code]]));
+}
+
+interface Application {
+  readonly pod: PodFacts;
+  readonly boost: ValidBoost;
+  readonly boosted: readonly BoostedContainer[];
+  readonly skipped: readonly SkippedContainer[];
+  /** The record that the pod carries already. */
+  readonly present: BoostRecord | undefined;
+  readonly now: number;
+}
+
+function applyBoost({ pod, boost, boosted, skipped, present, now }: Application): BoostDecision {
+  const containers = new Map(boosted.map((container) => [container.name, recordedOf(container)]));
+  const resources = boosted.flatMap((container) => raiseOperations(pod, container));
+  // Without a change the first timestamp stays, and the answer is the same text again.
+  const timestamp = resources.length === 0 ? present?.timestamp : undefined;
+  const record: BoostRecord = {
+    state: 'Active',
+    timestamp: timestamp ?? new Date(now).toISOString(),
+    uid: boost.uid,
+    generation: boost.generation,
+    containers,
+  };
+  const patch: JsonPatch = [
+    ...resources,
+    ...entryOperations('labels', pod.labels, new Map([[BOOST_KEY, boost.name]])),
+    ...entryOperations(
+      'annotations',
+      pod.annotations,
+      new Map([
+        [BOOST_KEY, formatRecord(record)],
+        [SKIPPED_KEY, undefined],
+      ]),
+    ),
+  ];
+  return patch.length === 0
+    ? { kind: 'AlreadyBoosted', boost, patch }
+    : { kind: 'Boost', boost, containers: boosted, skipped, record, patch };
+}
+
+/** Both originals are kept; of the boosted values only those that were set. */
+function recordedOf({ from, to }: BoostedContainer): ContainerRecord {
+  const boosted: CpuResources = {
+    ...(to.request === undefined || to.request === from.request ? {} : { request: to.request }),
+    ...(to.limit === undefined || to.limit === from.limit ? {} : { limit: to.limit }),
+  };
+  return { original: from, boosted };
+}
+
+function raiseOperations(pod: PodFacts, container: BoostedContainer): JsonPatchOperation[] {
+  const present = pod.containers[container.index]?.cpu ?? {};
+  const path = (list: string) =>
+    jsonPointer('spec', 'containers', container.index, 'resources', list, 'cpu');
+  const operation = (list: string, before: string | undefined, after: string | undefined) =>
+    after === undefined || after === before
+      ? []
+      : [{ op: 'replace', path: path(list), value: after } as const];
+  return [
+    ...operation('requests', present.request, container.to.request),
+    ...operation('limits', present.limit, container.to.limit),
+  ];
+}
+
+/** Sets entries of the pod's labels or annotations, or removes those whose value is undefined. */
+function entryOperations(
+  map: 'labels' | 'annotations',
+  present: ReadonlyMap<string, string> | undefined,
+  wanted: ReadonlyMap<string, string | undefined>,
+): JsonPatchOperation[] {
+  if (present === undefined) {
+    const entries = [...wanted].filter(([, value]) => value !== undefined);
+    return entries.length === 0
+      ? []
+      : [{ op: 'add', path: jsonPointer('metadata', map), value: Object.fromEntries(entries) }];
+  }
+  return [...wanted].flatMap(([key, value]): JsonPatchOperation[] => {
+    if (present.get(key) === value) return [];
+    const path = jsonPointer('metadata', map, key);
+    return value === undefined ? [{ op: 'remove', path }] : [{ op: 'add', path, value }];
+  });
+}

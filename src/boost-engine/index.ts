@@ -1,0 +1,50 @@
+/**
+ * The boost engine: pure decisions about startup CPU boosts, without I/O and without a clock.
+ *
+ * Plain API objects go in, data comes out: `compileBoost` once per generation of a boost,
+ * `decideBoost` when a pod is created, `decideRevert` whenever something about a boosted pod or its
+ * boost has changed, `boostStatus` to tell people about it.
+ */
+export { compileBoost, policyFor } from './boost';
+export type {
+  BoostIdentity,
+  CompiledBoost,
+  ContainerPolicy,
+  InvalidBoost,
+  ValidBoost,
+} from './boost';
+export { boostStatus } from './boostStatus';
+export type {
+  BoostStatus,
+  BoostStatusInput,
+  BoostStatusResult,
+  BoostTally,
+  StatusCondition,
+} from './boostStatus';
+export type { BoostedContainer, SkippedContainer } from './containerBoost';
+export { matchesContainer } from './containerMatcher';
+export type { ContainerMatcher } from './containerMatcher';
+export { comesBefore, decideBoost } from './decideBoost';
+export type { BoostDecision, BoostInput } from './decideBoost';
+export { decideRevert } from './decideRevert';
+export type { BoostKnowledge, RevertDecision, RevertInput, RevertSettings } from './decideRevert';
+export type { DurationPolicy, PodConditionPolicy } from './durationPolicy';
+export type { Issue } from './issue';
+export { fieldsOf, integerOf, isObject, itemsOf, textOf, timeOf } from './json';
+export { jsonPointer } from './jsonPatch';
+export type { JsonPatch, JsonPatchOperation } from './jsonPatch';
+export { BOOST_KEY, SKIPPED_KEY } from './keys';
+export { readMetadata, readPod } from './pod';
+export type { CpuResources, MetadataFacts, PodFacts } from './pod';
+export { qosClassOf } from './qosClass';
+export type { QosClass } from './qosClass';
+export { formatCpu, parseQuantity } from './quantity';
+export type { Quantity } from './quantity';
+export { CONTAINER_SKIPS, END_REASONS, POD_SKIPS, STUCK_REASONS } from './reasons';
+export type { ContainerSkipCode, EndReason, PodSkipCode, StuckReason } from './reasons';
+export { formatRecord, parseRecord } from './record';
+export type { BoostRecord, ContainerRecord, ParsedRecord, RecordState } from './record';
+export type { ResourcePolicy } from './resourcePolicy';
+export type { CpuChange } from './revertPatch';
+export { canonicalSelector, matchesSelector } from './selector';
+export type { Requirement, Selector } from './selector';

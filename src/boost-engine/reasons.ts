@@ -1,0 +1,46 @@
+/** Every reason code, with the sentence that explains it to a person. */
+
+/** Why a whole pod is left as it was. */
+export const POD_SKIPS = {
+  MalformedPod: 'the pod has containers without a name, or two of the same name',
+  NoBoostMatches: 'no boost of the namespace selects the pod',
+  StaticPod: 'static pods and their mirrors cannot be resized',
+  WindowsPod: 'Windows pods cannot be resized',
+  NodeNameSet: 'the pod names its node and so skips the scheduler, which would check for room',
+  PodLevelResources: 'the pod has resources of its own, beside those of its containers',
+  ResourceClaims: 'pods with resource claims cannot be resized',
+  BoostedByOther: 'the record on the pod was written by another boost operator',
+  NoContainerBoosted: 'no container of the pod can be boosted',
+} as const;
+export type PodSkipCode = keyof typeof POD_SKIPS;
+
+/** Why one container is left as it was. */
+export const CONTAINER_SKIPS = {
+  NoPolicy: 'no container policy of the boost matches its name',
+  NoCpu: 'it has neither a CPU request nor a CPU limit',
+  UnreadableQuantity: 'its CPU request or limit is no quantity',
+  RestartsOnResize: 'its resizePolicy restarts it when CPU changes, so lowering would restart it',
+  NothingToRaise: 'it has as much CPU as the policy gives, or more',
+  RequestAboveLimit: 'its CPU request would be above its limit',
+  WouldChangeQosClass: "the pod's QoS class would change, and the boost could not be taken back",
+} as const;
+export type ContainerSkipCode = keyof typeof CONTAINER_SKIPS;
+
+/** Why a boost ends. */
+export const END_REASONS = {
+  ConditionMet: 'the pod condition of the boost is met',
+  DurationElapsed: 'the fixed duration of the boost is over',
+  MaximumElapsed: 'the longest time that any boost may last is over',
+  BoostDeleted: 'the boost was deleted',
+  LabelRemoved: "the boost's label was taken off the pod",
+  PodFinished: 'the pod has finished',
+  AlreadyOriginal: 'nothing of the boost is left on the pod',
+} as const;
+export type EndReason = keyof typeof END_REASONS;
+
+/** Why a revert does not get on by itself. */
+export const STUCK_REASONS = {
+  RecordUnreadable: 'the record on the pod cannot be read, so the original CPU is not known',
+  Infeasible: 'the kubelet refuses the resize and will not try it again',
+} as const;
+export type StuckReason = keyof typeof STUCK_REASONS;

@@ -1,0 +1,149 @@
+/** The record of a boost: the annotation on the pod from which any process can give the CPU back. */
+import { fieldsOf, integerOf, isObject, textOf } from './json';
+import { cpuResources } from './pod';
+import type { CpuResources } from './pod';
+import { parseQuantity } from './quantity';
+
+export const RECORD_STATES = ['Active', 'Pending', 'Reverted', 'Infeasible'] as const;
+
+/**
+ * - `Active`: boosted, or on the way back.
+ * - `Pending`: to be raised once the pod is bound.
+ * - `Reverted`, `Infeasible`: written by google/kube-startup-cpu-boost.
+ *
+ * The state explains; whether CPU has to go back is judged by comparing values.
+ */
+export type RecordState = (typeof RECORD_STATES)[number];
+
+export interface ContainerRecord {
+  /** What the container had before the boost. */
+  readonly original: CpuResources;
+  /** What the boost set; a key that it left alone is absent. */
+  readonly boosted: CpuResources;
+}
+
+export interface BoostRecord {
+  readonly state: RecordState;
+  /** When the boost was decided, RFC 3339. */
+  readonly timestamp: string | undefined;
+  /** Uid and generation of the boost that was applied; they explain, nothing is decided on them. */
+  readonly uid: string | undefined;
+  readonly generation: number | undefined;
+  readonly containers: ReadonlyMap<string, ContainerRecord>;
+}
+
+export type ParsedRecord =
+  | { readonly kind: 'Record'; readonly record: BoostRecord }
+  | { readonly kind: 'Unreadable'; readonly why: string };
+
+/**
+ * Longest record that is read. A container takes at most 4 entries of about 90 characters, so this
+ * is room for 180 containers; all annotations of a pod together may have 256 KiB.
+ */
+const MAX_LENGTH = 64 * 1024;
+
+/** The four maps of a record, each from container name to CPU quantity. */
+const MAPS = [
+  'initCPURequests',
+  'initCPULimits',
+  'boostedCPURequests',
+  'boostedCPULimits',
+] as const;
+type MapName = (typeof MAPS)[number];
+
+export function parseRecord(text: string): ParsedRecord {
+  if (text.length > MAX_LENGTH) return unreadable(`longer than ${MAX_LENGTH} characters`);
+  const json = parseJson(text);
+  if (!isObject(json)) return unreadable('not a JSON object');
+  const fields = fieldsOf(json);
+  const state = RECORD_STATES.find((known) => known === (fields.get('state') ?? 'Active'));
+  if (state === undefined) return unreadable(`state is not one of ${RECORD_STATES.join(', ')}`);
+  const maps = new Map<MapName, ReadonlyMap<string, string>>();
+  for (const name of MAPS) {
+    const quantities = readQuantities(fields.get(name));
+    if (quantities === undefined) return unreadable(`${name} is not a map of CPU quantities`);
+    maps.set(name, quantities);
+  }
+  return {
+    kind: 'Record',
+    record: {
+      state,
+      timestamp: textOf(fields.get('timestamp')),
+      uid: textOf(fields.get('uid')),
+      generation: integerOf(fields.get('generation')),
+      containers: joinMaps(maps),
+    },
+  };
+}
+
+/** Writes a record; keys without a value are left out, as google/kube-startup-cpu-boost does. */
+export function formatRecord(record: BoostRecord): string {
+  const containers = [...record.containers];
+  const mapOf = (pick: (container: ContainerRecord) => string | undefined) => {
+    const entries = containers.flatMap(([name, container]) => {
+      const text = pick(container);
+      return text === undefined ? [] : [[name, text] as const];
+    });
+    return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  };
+  return JSON.stringify({
+    state: record.state,
+    timestamp: record.timestamp,
+    initCPURequests: mapOf((container) => container.original.request),
+    initCPULimits: mapOf((container) => container.original.limit),
+    boostedCPURequests: mapOf((container) => container.boosted.request),
+    boostedCPULimits: mapOf((container) => container.boosted.limit),
+    uid: record.uid,
+    generation: record.generation,
+  });
+}
+
+/**
+ * Whether the record tells what the boost set. One without was written by
+ * google/kube-startup-cpu-boost, which keeps the originals only.
+ */
+export function tellsBoostedValues(record: BoostRecord): boolean {
+  return [...record.containers.values()].some(
+    ({ boosted }) => boosted.request !== undefined || boosted.limit !== undefined,
+  );
+}
+
+function unreadable(why: string): ParsedRecord {
+  return { kind: 'Unreadable', why };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function readQuantities(value: unknown): ReadonlyMap<string, string> | undefined {
+  if (value === undefined || value === null) return new Map();
+  if (!isObject(value)) return undefined;
+  const quantities = new Map<string, string>();
+  for (const [container, text] of Object.entries(value)) {
+    const quantity = parseQuantity(text);
+    if (typeof text !== 'string' || quantity === undefined || quantity < 0n) return undefined;
+    quantities.set(container, text);
+  }
+  return quantities;
+}
+
+function joinMaps(
+  maps: ReadonlyMap<MapName, ReadonlyMap<string, string>>,
+): ReadonlyMap<string, ContainerRecord> {
+  const names = new Set([...maps.values()].flatMap((quantities) => [...quantities.keys()]));
+  const at = (map: MapName, name: string) => maps.get(map)?.get(name);
+  return new Map(
+    [...names].map((name) => [
+      name,
+      {
+        original: cpuResources(at('initCPURequests', name), at('initCPULimits', name)),
+        boosted: cpuResources(at('boostedCPURequests', name), at('boostedCPULimits', name)),
+      },
+    ]),
+  );
+}

@@ -1,0 +1,15 @@
+/** Wires the controller process. */
+import { BoostOperator } from '../controller';
+import type { ProcessContext, RunningProcess } from './processLife';
+import type { ControllerSettings } from './settings';
+
+export async function startControllerProcess(
+  context: ProcessContext<ControllerSettings>,
+): Promise<RunningProcess> {
+  const operator = new BoostOperator(context);
+  await operator.start();
+  return {
+    checks: { live: [], ready: operator.checks },
+    stop: () => operator.close(),
+  };
+}

@@ -1,0 +1,110 @@
+/** The life of a process: settings, probes and metrics, work, and an orderly end on a signal. */
+import { createKubeClient, loadKubeConfig, systemClock } from '../kube';
+import type { Clock, KubeClient, KubeConfig } from '../kube';
+import {
+  createLogger,
+  createMetrics,
+  healthApp,
+  metricsApp,
+  startHttpServer,
+} from '../observability';
+import type { HealthRoutes, ListenAddress, Logger, Metrics, RunningServer } from '../observability';
+import type Koa from 'koa';
+import type { CommonSettings, ParsedSettings } from './settings';
+
+export interface ProcessContext<Settings> {
+  readonly settings: Settings;
+  readonly kubeConfig: KubeConfig;
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** What a command has started. */
+export interface RunningProcess {
+  readonly checks: HealthRoutes;
+  /** Finishes what is in flight, then resolves. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs a process until SIGTERM or SIGINT, and resolves with its exit code. A second signal ends it
+ * at once. Nothing else ends it: an error that nobody caught is logged, since a process that goes
+ * on judging pods does less harm than one that restarts in a loop.
+ */
+export async function runUntilSignal<Settings extends CommonSettings>(
+  name: string,
+  parsed: ParsedSettings<Settings>,
+  start: (context: ProcessContext<Settings>) => Promise<RunningProcess>,
+): Promise<number> {
+  if (parsed.kind === 'Invalid') return reportAll(parsed.problems);
+  const { settings, warnings } = parsed;
+  const kubeConfig = tryLoadKubeConfig(settings.kubeconfig);
+  if (kubeConfig.kind === 'Failed') return reportAll([kubeConfig.problem]);
+  const clock = systemClock();
+  const logger = createLogger(settings.logLevel, { process: name });
+  for (const warning of warnings) logger.warn({}, warning);
+  logUncaught(logger);
+  const client = createKubeClient(kubeConfig.value, { clock });
+  const metrics = createMetrics();
+  const context = { settings, kubeConfig: kubeConfig.value, client, clock, logger, metrics };
+  const signal = nextSignal();
+  const running = await start(context);
+  const servers = [
+    await serve(healthApp(running.checks), settings.healthAddress),
+    await serve(metricsApp(metrics), settings.metricsAddress),
+  ];
+  logger.info({ ports: servers.map((server) => server?.port) }, 'started');
+  logger.info({ signal: await signal }, 'stopping');
+  await running.stop();
+  await client.close();
+  for (const server of servers) await server?.close();
+  logger.info({}, 'stopped');
+  return 0;
+}
+
+async function serve(
+  app: Koa,
+  address: ListenAddress | undefined,
+): Promise<RunningServer | undefined> {
+  return address === undefined ? undefined : startHttpServer(app, address);
+}
+
+type Loaded =
+  | { readonly kind: 'Loaded'; readonly value: KubeConfig }
+  | { readonly kind: 'Failed'; readonly problem: string };
+
+function tryLoadKubeConfig(path: string | undefined): Loaded {
+  try {
+    const source =
+      path === undefined ? { kind: 'Default' as const } : { kind: 'File' as const, path };
+    return { kind: 'Loaded', value: loadKubeConfig(source) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const what =
+      path === undefined ? 'no KUBECONFIG, and no service account' : `KUBECONFIG="${path}"`;
+    return { kind: 'Failed', problem: `${what}: ${why}` };
+  }
+}
+
+function reportAll(problems: readonly string[]): number {
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  return 2;
+}
+
+function nextSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    // once: a second signal meets Node's default and ends the process.
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
+  });
+}
+
+function logUncaught(logger: Logger): void {
+  process.on('uncaughtException', (error) => {
+    logger.error({ error }, 'an error that nobody caught');
+  });
+  process.on('unhandledRejection', (error) => {
+    logger.error({ error }, 'a rejection that nobody handled');
+  });
+}

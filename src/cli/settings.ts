@@ -1,0 +1,200 @@
+/** Settings of the two processes, from environment variables, checked before anything starts. */
+import { LOG_LEVELS } from '../observability';
+import type { ListenAddress, LogLevel } from '../observability';
+import { z } from 'zod';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface CommonSettings {
+  /** Path of a kubeconfig; undefined means the service account of the pod. */
+  readonly kubeconfig: string | undefined;
+  readonly logLevel: LogLevel;
+  /** Undefined where switched off with `0`. */
+  readonly healthAddress: ListenAddress | undefined;
+  readonly metricsAddress: ListenAddress | undefined;
+}
+
+export interface AdmissionSettings extends CommonSettings {
+  readonly webhookAddress: ListenAddress;
+  readonly certificateDirectory: string;
+  readonly dnsNames: readonly string[];
+  readonly drainMs: number;
+}
+
+export interface ControllerSettings extends CommonSettings {
+  readonly sweepIntervalMs: number;
+  readonly maximumBoostMs: number;
+  readonly boostDeletedGraceMs: number;
+}
+
+export type ParsedSettings<Settings> =
+  | { readonly kind: 'Settings'; readonly settings: Settings; readonly warnings: readonly string[] }
+  /** One line for each variable that is wrong: its name, its value and what is allowed. */
+  | { readonly kind: 'Invalid'; readonly problems: readonly string[] };
+
+/** Variables of google/kube-startup-cpu-boost that do nothing here, and why. */
+const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  LEADER_ELECTION: 'one controller process acts; run a single replica of it',
+  SECURE_METRICS: 'metrics are served over plain HTTP',
+  HTTP2: 'webhooks are served over HTTP/1.1',
+  REMOVE_LIMITS: 'CPU limits are raised together with requests, never removed',
+  VALIDATE_FEATURE_ENABLED: 'resizing in place is part of every supported Kubernetes version',
+  ZAP_DEVELOPMENT: 'logs are always JSON',
+};
+
+/**
+ * zap's numbers, which google/kube-startup-cpu-boost takes: below 0 is debug, 0 info, 1 warning,
+ * from 2 error.
+ */
+const logLevel = z
+  .string()
+  .default('info')
+  .transform((text, context): LogLevel => {
+    const named = LOG_LEVELS.find((level) => level === text.toLowerCase());
+    if (named !== undefined) return named;
+    if (/^-?\d{1,3}$/.test(text)) return levelOfZap(Number(text));
+    return invalid(
+      context,
+      `must be one of ${LOG_LEVELS.join(', ')}, or a level of zap (-1, 0, 1, 2)`,
+    );
+  });
+
+const kubeconfig = z.string().min(1, 'must be a path').optional();
+
+const dnsNames = z
+  .string()
+  .default('')
+  .transform((text, context): readonly string[] => {
+    const names = text
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '');
+    const bad = names.find((name) => !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(name));
+    if (bad === undefined) return names;
+    return invalid(context, `must be DNS names separated by commas; "${bad}" is none`);
+  });
+
+const commonSchema = z.object({
+  KUBECONFIG: kubeconfig,
+  ZAP_LOG_LEVEL: logLevel,
+  HEALTH_PROBE_BIND_ADDR: address(':8081'),
+  METRICS_PROBE_BIND_ADDR: address(':8080'),
+});
+
+const admissionSchema = commonSchema.extend({
+  WEBHOOK_PORT: wholeNumber({ byDefault: 9443, from: 0, to: 65_535, what: 'a port number' }),
+  WEBHOOK_BIND_ADDR: z.string().min(1, 'must be an IP address or a host name').optional(),
+  CERT_DIR: z.string().min(1, 'must be a path').default('/tmp/startup-cpu-boost/certificates'),
+  WEBHOOK_DNS_NAMES: dnsNames,
+  // Endpoints of a Service go on getting calls for a few seconds after the pod is asked to stop.
+  WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
+});
+
+const controllerSchema = commonSchema.extend({
+  // google/kube-startup-cpu-boost reverts at this interval; here it is the safety net only.
+  MGR_CHECK_INTERVAL: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+  MAXIMUM_BOOST_SECONDS: wholeNumber({ byDefault: 3_600, from: 1, to: 604_800, what: 'seconds' }),
+  // Long enough for a delete and create of the same manifest, short enough not to matter.
+  BOOST_DELETED_GRACE_SECONDS: wholeNumber({ byDefault: 5, from: 0, to: 3_600, what: 'seconds' }),
+});
+
+export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
+  return parse(admissionSchema, env, (values) => ({
+    ...commonSettings(values),
+    webhookAddress: { host: values.WEBHOOK_BIND_ADDR, port: values.WEBHOOK_PORT },
+    certificateDirectory: values.CERT_DIR,
+    dnsNames: values.WEBHOOK_DNS_NAMES,
+    drainMs: values.WEBHOOK_DRAIN_SECONDS * 1_000,
+  }));
+}
+
+export function parseControllerSettings(env: Environment): ParsedSettings<ControllerSettings> {
+  return parse(controllerSchema, env, (values) => ({
+    ...commonSettings(values),
+    sweepIntervalMs: values.MGR_CHECK_INTERVAL * 1_000,
+    maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,
+    boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
+  }));
+}
+
+function commonSettings(values: z.output<typeof commonSchema>): CommonSettings {
+  return {
+    kubeconfig: values.KUBECONFIG,
+    logLevel: values.ZAP_LOG_LEVEL,
+    healthAddress: values.HEALTH_PROBE_BIND_ADDR,
+    metricsAddress: values.METRICS_PROBE_BIND_ADDR,
+  };
+}
+
+function parse<Schema extends z.ZodType, Settings>(
+  schema: Schema,
+  env: Environment,
+  settingsOf: (values: z.output<Schema>) => Settings,
+): ParsedSettings<Settings> {
+  // An empty variable is how a chart writes one that is not set.
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = schema.safeParse(given);
+  if (!result.success) {
+    return {
+      kind: 'Invalid',
+      problems: result.error.issues.map(({ path, message }) => {
+        const name = String(path[0]);
+        return `${name}=${JSON.stringify(given[name])}: ${message}`;
+      }),
+    };
+  }
+  const warnings = Object.entries(WITHOUT_EFFECT).flatMap(([name, why]) =>
+    given[name] === undefined ? [] : [`${name} has no effect: ${why}`],
+  );
+  return { kind: 'Settings', settings: settingsOf(result.data), warnings };
+}
+
+function levelOfZap(level: number): LogLevel {
+  if (level < 0) return 'debug';
+  if (level === 0) return 'info';
+  return level === 1 ? 'warn' : 'error';
+}
+
+function wholeNumber(bounds: {
+  readonly byDefault: number;
+  readonly from: number;
+  readonly to: number;
+  readonly what: string;
+}) {
+  return z
+    .string()
+    .default(String(bounds.byDefault))
+    .transform((text, context): number => {
+      const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+      if (value >= bounds.from && value <= bounds.to) return value;
+      return invalid(context, `must be ${bounds.what}, from ${bounds.from} to ${bounds.to}`);
+    });
+}
+
+/** `:8081`, `127.0.0.1:8081`, `[::1]:8081`, or `0` to switch the listener off. */
+function address(byDefault: string) {
+  return z
+    .string()
+    .default(byDefault)
+    .transform((text, context): ListenAddress | undefined => {
+      if (text === '0') return undefined;
+      const match = /^(?:\[([0-9a-f:.]+)\]|([^:\s]*)):(\d{1,5})$/i.exec(text);
+      const port = Number(match?.[3] ?? Number.NaN);
+      if (match === null || port > 65_535) {
+        return invalid(context, 'must be [HOST]:PORT such as :8081, or 0 to switch it off');
+      }
+      const host = match[1] ?? match[2];
+      return { host: host === '' ? undefined : host, port };
+    });
+}
+
+function invalid(context: z.RefinementCtx, message: string): never {
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+}
+
+/** The variables that each process reads, for the documentation to be compared with. */
+export const VARIABLES = {
+  admission: Object.keys(admissionSchema.shape),
+  controller: Object.keys(controllerSchema.shape),
+} as const;

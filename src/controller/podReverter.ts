@@ -1,0 +1,232 @@
+/** Reconciles one boosted pod: gathers what is known, lets the engine decide, sends its patch. */
+import { decideRevert, readMetadata } from '../boost-engine';
+import type { RevertDecision, RevertSettings } from '../boost-engine';
+import { ApiError, PODS, failureAction } from '../kube';
+import type { ApiFailure, Clock, JsonObject, KubeClient, ObjectRef, Patch } from '../kube';
+import type { Logger, Metrics } from '../observability';
+import type { BoostDirectory } from './boostDirectory';
+import { formatName } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
+import type { StuckCode, StuckPods } from './stuckPods';
+import type { WorkResult } from './workQueue';
+
+export interface PodReverterOptions {
+  readonly client: KubeClient;
+  /** The pod as the watch last delivered it; undefined where it is not among the labelled pods. */
+  readonly cachedPod: (pod: ObjectName) => JsonObject | undefined;
+  readonly boosts: BoostDirectory;
+  readonly stuckPods: StuckPods;
+  readonly settings: RevertSettings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+type Step = Extract<RevertDecision, { readonly kind: 'Resize' | 'Clear' }>;
+
+/**
+ * A pod that lost its label is in no watch, so it is looked at again by asking for it, until its
+ * record is gone. A kubelet takes one to three seconds to confirm a resize.
+ */
+const UNWATCHED_RETRY_MS = 1_000;
+
+/**
+ * How soon a refused revert is tried again. What refuses it (a quota, another webhook, a missing
+ * permission) is mended by people, in minutes.
+ */
+const REFUSED_RETRY_MS = 60_000;
+
+export class PodReverter {
+  readonly #options: PodReverterOptions;
+  /** Uids of pods whose marker was taken off and which the watch has not let go of yet. */
+  readonly #cleared = new Set<string>();
+
+  constructor(options: PodReverterOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a pod has something to be sent right now: what the safety-net sweep counts. */
+  isDue(pod: JsonObject): boolean {
+    const { kind } = this.#decide(pod);
+    return kind === 'Resize' || kind === 'Clear';
+  }
+
+  /**
+   * Whether a pod that left the watch did so because its marker was taken off here. Any other may
+   * have lost its label only, and is to be looked at; the answer is given once.
+   */
+  tookMarkerOff(pod: JsonObject): boolean {
+    const { uid } = readMetadata(pod);
+    return uid !== undefined && this.#cleared.delete(uid);
+  }
+
+  /**
+   * Brings one pod a step further. The caller runs it again on every event of the pod or its boost,
+   * and when the result asks for it.
+   *
+   * @throws ApiError for failures that the caller retries
+   */
+  async reconcile(name: ObjectName): Promise<WorkResult> {
+    const cached = this.#options.cachedPod(name);
+    if (cached !== undefined) return this.#advance(name, cached, 'Watched');
+    const pod = await this.#fetch(name);
+    return pod === undefined ? this.#forget(name) : this.#advance(name, pod, 'Unwatched');
+  }
+
+  async #advance(
+    name: ObjectName,
+    pod: JsonObject,
+    source: 'Watched' | 'Unwatched',
+  ): Promise<WorkResult> {
+    const decision = this.#decide(pod);
+    switch (decision.kind) {
+      case 'Nothing':
+        return this.#forget(name);
+      case 'Wait': {
+        this.#options.stuckPods.remove(name);
+        if (decision.until !== undefined) {
+          return { kind: 'RunAgainAfter', ms: decision.until - this.#options.clock.now() };
+        }
+        return again(source);
+      }
+      case 'Stuck':
+        this.#report(name, decision.why, decision.message);
+        return again(source);
+      case 'Resize':
+      case 'Clear':
+        return this.#send(name, decision, source);
+    }
+  }
+
+  #decide(pod: JsonObject): RevertDecision {
+    const { boosts, clock, settings } = this.#options;
+    const now = clock.now();
+    return decideRevert({ pod, boost: boosts.knowledgeFor(pod), now, settings });
+  }
+
+  /**
+   * Sends a step. A patch whose guard fails was made from a pod that has changed since: the pod is
+   * read again and judged again, once; the next event does the rest.
+   */
+  async #send(name: ObjectName, step: Step, source: 'Watched' | 'Unwatched'): Promise<WorkResult> {
+    try {
+      await this.#apply(name, step);
+      return again(source);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.#options.metrics.revertFailures.inc({ kind: error.failure.kind });
+      return this.#afterFailure(name, step, error);
+    }
+  }
+
+  async #afterFailure(name: ObjectName, step: Step, error: ApiError): Promise<WorkResult> {
+    const action = failureAction(error.failure);
+    switch (action.kind) {
+      case 'Drop':
+        return this.#forget(name);
+      case 'Terminal':
+        return this.#refused(name, error.failure);
+      case 'Retry':
+        if (error.failure.kind !== 'TestFailed' && error.failure.kind !== 'Conflict') {
+          return { kind: 'Retry', ...(action.afterMs === undefined ? {} : action) };
+        }
+        return this.#judgeAgain(name, step, error.failure);
+    }
+  }
+
+  async #judgeAgain(name: ObjectName, failed: Step, failure: ApiFailure): Promise<WorkResult> {
+    const pod = await this.#fetch(name);
+    if (pod === undefined) return this.#forget(name);
+    const decision = this.#decide(pod);
+    const isSame =
+      decision.kind === failed.kind &&
+      JSON.stringify(decision.patch) === JSON.stringify(failed.patch);
+    // The same patch for the same pod: somebody else's admission changes it, or we are wrong.
+    if (isSame) return this.#refused(name, failure);
+    if (decision.kind === 'Resize' || decision.kind === 'Clear') {
+      await this.#apply(name, decision);
+    }
+    return { kind: 'RunAgainAfter', ms: UNWATCHED_RETRY_MS };
+  }
+
+  async #apply(name: ObjectName, step: Step): Promise<void> {
+    const { client, clock, logger, metrics, stuckPods } = this.#options;
+    const fields = { pod: formatName(name), reason: step.reason };
+    switch (step.kind) {
+      case 'Resize': {
+        const answer = await client.patch(
+          { ...podRef(name), subresource: 'resize' },
+          patchOf(step),
+        );
+        metrics.reverts.inc({ reason: step.reason });
+        if (step.endedAt !== undefined) {
+          metrics.revertLatenessSeconds.observe((clock.now() - step.endedAt) / 1_000);
+        }
+        logger.info({ ...fields, changes: step.changes }, 'CPU given back');
+        this.#compareWithIntent(name, answer);
+        return;
+      }
+      case 'Clear':
+        this.#expectToLeave(await client.patch(podRef(name), patchOf(step)));
+        stuckPods.remove(name);
+        logger.info({ ...fields, changedByOther: step.changedByOther }, 'boost ended');
+        return;
+    }
+  }
+
+  #expectToLeave(pod: JsonObject): void {
+    const { uid } = readMetadata(pod);
+    if (uid !== undefined) this.#cleared.add(uid);
+  }
+
+  /** Admission plug-ins and webhooks may change a resize without an error. */
+  #compareWithIntent(name: ObjectName, answer: JsonObject): void {
+    const { kind } = this.#decide(answer);
+    if (kind === 'Wait' || kind === 'Clear') return;
+    this.#options.logger.warn(
+      { pod: formatName(name), decision: kind },
+      'the API server accepted the resize, but stored something else',
+    );
+  }
+
+  #refused(name: ObjectName, failure: ApiFailure): WorkResult {
+    this.#report(name, 'Refused', failure.message);
+    return { kind: 'RunAgainAfter', ms: REFUSED_RETRY_MS };
+  }
+
+  /** Logged once for each reason; the gauge and the boost's status show it as long as it lasts. */
+  #report(name: ObjectName, why: StuckCode, message: string): void {
+    const { stuckPods, logger } = this.#options;
+    if (stuckPods.add(name, why)) {
+      logger.warn({ pod: formatName(name), why, detail: message }, 'revert is stuck');
+    }
+  }
+
+  #forget(name: ObjectName): WorkResult {
+    this.#options.stuckPods.remove(name);
+    return { kind: 'Done' };
+  }
+
+  async #fetch(name: ObjectName): Promise<JsonObject | undefined> {
+    try {
+      return await this.#options.client.get(podRef(name));
+    } catch (error) {
+      if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
+      throw error;
+    }
+  }
+}
+
+function again(source: 'Watched' | 'Unwatched'): WorkResult {
+  return source === 'Watched'
+    ? { kind: 'Done' }
+    : { kind: 'RunAgainAfter', ms: UNWATCHED_RETRY_MS };
+}
+
+function patchOf(step: Step): Patch {
+  return { type: 'json', operations: step.patch };
+}
+
+function podRef({ namespace, name }: ObjectName): ObjectRef {
+  return { ...PODS, namespace, name };
+}

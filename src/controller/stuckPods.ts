@@ -1,0 +1,38 @@
+/** The pods whose revert does not get on by itself, and why. */
+import type { StuckReason } from '../boost-engine';
+import type { Metrics } from '../observability';
+import { formatName } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
+
+/** The engine's reasons, and the API server's refusal. */
+export type StuckCode = StuckReason | 'Refused';
+
+export class StuckPods {
+  readonly #codes = new Map<string, StuckCode>();
+  readonly #gauge: Metrics['stuckPods'];
+
+  constructor(gauge: Metrics['stuckPods']) {
+    this.#gauge = gauge;
+  }
+
+  /** True if the pod was not stuck for this reason before. */
+  add(pod: ObjectName, code: StuckCode): boolean {
+    const before = this.#codes.get(formatName(pod));
+    if (before === code) return false;
+    this.remove(pod);
+    this.#codes.set(formatName(pod), code);
+    this.#gauge.inc({ reason: code });
+    return true;
+  }
+
+  remove(pod: ObjectName): void {
+    const code = this.#codes.get(formatName(pod));
+    if (code === undefined) return;
+    this.#codes.delete(formatName(pod));
+    this.#gauge.dec({ reason: code });
+  }
+
+  has(pod: ObjectName): boolean {
+    return this.#codes.has(formatName(pod));
+  }
+}

@@ -1,0 +1,44 @@
+/** The way to the API server: client, watches, caches and the operator shell. */
+export { ApiError, failureAction } from './apiFailure';
+export type { ApiFailure, FailureAction, FailureCause } from './apiFailure';
+export { sleep, systemClock } from './clock';
+export type { Clock, Timer } from './clock';
+export { identityOf, isJsonObject } from './jsonObject';
+export type { JsonObject, ListPage, ObjectIdentity } from './jsonObject';
+export { createKubeClient } from './kubeClient';
+export type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  KubeClient,
+  KubeClientOptions,
+  ListOptions,
+  Patch,
+  Selection,
+  WatchOptions,
+  WriteOptions,
+} from './kubeClient';
+export { loadKubeConfig } from './kubeConfig';
+export type { KubeConfig, KubeConfigSource } from './kubeConfig';
+export {
+  EVENTS,
+  LEASES,
+  LIMIT_RANGES,
+  NAMESPACES,
+  PODS,
+  RESOURCE_QUOTAS,
+  SECRETS,
+  STARTUP_CPU_BOOSTS,
+  describeRef,
+} from './resourceRef';
+export type { CollectionRef, ObjectRef, ResourceRef } from './resourceRef';
+export type { WatchEvent } from './watchStream';
+export type { ResourceCache, ResourceChange } from './resourceCache';
+export { ResourceWatch } from './resourceWatch';
+export type { ResourceWatchOptions, WatchLogger, WatchStats } from './resourceWatch';
+export { ResilientOperator } from './resilientOperator';
+export type {
+  RawResourceEvent,
+  ResilientOperatorOptions,
+  WatchedSelection,
+} from './resilientOperator';

@@ -1,0 +1,99 @@
+/** The two webhook configurations, for servers that are reached by URL and not by a Service. */
+import type { JsonObject } from '../../src/kube';
+
+export interface WebhookTarget {
+  /** Where admission listens, such as `https://127.0.0.1:9443`. */
+  readonly url: string;
+  /** PEM of the CA that signed its certificate. */
+  readonly caBundle: string;
+  /** Only these namespaces; without it all but the cluster's own. */
+  readonly namespaces?: readonly string[];
+}
+
+export interface WebhookConfigurations {
+  readonly mutating: JsonObject;
+  readonly validating: JsonObject;
+}
+
+const NAMESPACE_LABEL = 'kubernetes.io/metadata.name';
+const NEVER = ['kube-system', 'kube-node-lease'];
+
+/**
+ * `matchConditions` are fixed text, never made from boosts: the API server compiles them again at
+ * each change, and an error in one would leave pods out without a trace.
+ */
+export function webhookConfigurations(target: WebhookTarget): WebhookConfigurations {
+  const clientConfig = (path: string): JsonObject => ({
+    url: target.url + path,
+    caBundle: Buffer.from(target.caBundle).toString('base64'),
+  });
+  return {
+    mutating: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: { name: 'startup-cpu-boost' },
+      webhooks: [
+        {
+          name: 'cpuboost.autoscaling.x-k8s.io',
+          admissionReviewVersions: ['v1'],
+          sideEffects: 'None',
+          failurePolicy: 'Ignore',
+          matchPolicy: 'Equivalent',
+          reinvocationPolicy: 'IfNeeded',
+          timeoutSeconds: 2,
+          rules: [rule({ group: '', version: 'v1', plural: 'pods' }, ['CREATE'])],
+          namespaceSelector: { matchExpressions: [namespaceExpression(target.namespaces)] },
+          matchConditions: [
+            {
+              name: 'not-a-mirror-pod',
+              expression:
+                "!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)",
+            },
+          ],
+          clientConfig: clientConfig('/mutate-v1-pod'),
+        },
+      ],
+    },
+    validating: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: 'startup-cpu-boost' },
+      webhooks: [
+        {
+          name: 'vstartupcpuboost.autoscaling.x-k8s.io',
+          admissionReviewVersions: ['v1'],
+          sideEffects: 'None',
+          failurePolicy: 'Fail',
+          matchPolicy: 'Equivalent',
+          timeoutSeconds: 5,
+          rules: [
+            rule(
+              { group: 'autoscaling.x-k8s.io', version: 'v1alpha1', plural: 'startupcpuboosts' },
+              ['CREATE', 'UPDATE'],
+            ),
+          ],
+          clientConfig: clientConfig('/validate-autoscaling-x-k8s-io-v1alpha1-startupcpuboost'),
+        },
+      ],
+    },
+  };
+}
+
+function rule(
+  resource: { readonly group: string; readonly version: string; readonly plural: string },
+  operations: readonly string[],
+): JsonObject {
+  return {
+    apiGroups: [resource.group],
+    apiVersions: [resource.version],
+    resources: [resource.plural],
+    operations,
+    scope: 'Namespaced',
+  };
+}
+
+function namespaceExpression(namespaces: readonly string[] | undefined): JsonObject {
+  return namespaces === undefined
+    ? { key: NAMESPACE_LABEL, operator: 'NotIn', values: NEVER }
+    : { key: NAMESPACE_LABEL, operator: 'In', values: namespaces };
+}

@@ -1,0 +1,196 @@
+/** A real API server with a played node and a controller: what the tests of the main job live in. */
+import { expect } from '@jest/globals';
+import fastJsonPatch from 'fast-json-patch';
+import type { Operation } from 'fast-json-patch';
+import { BOOST_KEY, compileBoost, decideBoost, readPod } from '../../src/boost-engine';
+import type { CpuResources, PodFacts, RevertSettings } from '../../src/boost-engine';
+import { BoostOperator } from '../../src/controller';
+import {
+  ApiError,
+  NAMESPACES,
+  PODS,
+  STARTUP_CPU_BOOSTS,
+  createKubeClient,
+  loadKubeConfig,
+  systemClock,
+} from '../../src/kube';
+import type { JsonObject, KubeClient } from '../../src/kube';
+import { createLogger, createMetrics } from '../../src/observability';
+import type { Metrics } from '../../src/observability';
+import { startControlPlane } from './controlPlane';
+import type { ControlPlane, ControlPlaneOptions } from './controlPlane';
+import { eventually } from './eventually';
+import { KubeletPlayer } from './kubelet';
+import type { AutoKubelet, PodName, ResizeAnswer } from './kubelet';
+
+export interface RunningController {
+  readonly metrics: Metrics;
+  stop(): Promise<void>;
+}
+
+/** Short times, but for the sweep: what it would find has to come by an event or a timer. */
+const SETTINGS = { maximumBoostMs: 600_000, boostDeletedGraceMs: 1_000, sweepIntervalMs: 600_000 };
+
+export class World {
+  readonly controlPlane: ControlPlane;
+  readonly kubelet: KubeletPlayer;
+  readonly #auto: AutoKubelet;
+  readonly #answers: Map<string, ResizeAnswer>;
+  #namespaces = 0;
+
+  private constructor(
+    controlPlane: ControlPlane,
+    kubelet: KubeletPlayer,
+    answers: Map<string, ResizeAnswer>,
+  ) {
+    this.controlPlane = controlPlane;
+    this.kubelet = kubelet;
+    this.#answers = answers;
+    this.#auto = kubelet.auto({ answer: ({ name }) => answers.get(name) ?? 'Accept' });
+  }
+
+  static async start(options: ControlPlaneOptions = {}): Promise<World> {
+    const controlPlane = await startControlPlane({ crds: true, ...options });
+    return new World(controlPlane, await KubeletPlayer.start(controlPlane.client), new Map());
+  }
+
+  get client(): KubeClient {
+    return this.controlPlane.client;
+  }
+
+  async stop(): Promise<void> {
+    await this.#auto.stop();
+    await this.controlPlane.stop();
+  }
+
+  /** What the node answers when this pod is resized. */
+  answerResize(pod: string, answer: ResizeAnswer): void {
+    this.#answers.set(pod, answer);
+  }
+
+  /** A namespace of its own for each test. */
+  async namespace(): Promise<string> {
+    this.#namespaces += 1;
+    const name = `test-${this.#namespaces}`;
+    await this.client.create(NAMESPACES, {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name },
+    });
+    return name;
+  }
+
+  /** A controller in this process, with a client of its own. */
+  async startController(
+    settings: Partial<RevertSettings & { sweepIntervalMs: number }> = {},
+  ): Promise<RunningController> {
+    const kubeConfig = loadKubeConfig({ kind: 'File', path: this.controlPlane.kubeconfigPath });
+    const clock = systemClock();
+    const client = createKubeClient(kubeConfig, { clock });
+    const metrics = createMetrics();
+    const operator = new BoostOperator({
+      kubeConfig,
+      client,
+      clock,
+      logger: createLogger('silent', {}),
+      metrics,
+      settings: { ...SETTINGS, ...settings },
+    });
+    await operator.start();
+    await eventually(() => {
+      expect(operator.checks.map(({ problem }) => problem())).toEqual([undefined, undefined]);
+    });
+    return {
+      metrics,
+      stop: async () => {
+        await operator.close();
+        await client.close();
+      },
+    };
+  }
+
+  async createBoost(boost: JsonObject): Promise<JsonObject> {
+    return this.client.create({ ...STARTUP_CPU_BOOSTS, namespace: namespaceOf(boost) }, boost);
+  }
+
+  /** Creates the pod as our webhook would have changed it. */
+  async createBoosted(pod: JsonObject, boost: JsonObject): Promise<PodName> {
+    const namespace = namespaceOf(pod);
+    const decision = decideBoost({
+      pod,
+      namespace,
+      boosts: [compileBoost(boost)],
+      now: Date.now(),
+    });
+    expect(decision.kind).toBe('Boost');
+    return this.createPod(patched(pod, decision.patch));
+  }
+
+  async createPod(pod: JsonObject): Promise<PodName> {
+    const namespace = namespaceOf(pod);
+    const stored = readPod(await this.client.create({ ...PODS, namespace }, pod));
+    return { namespace, name: stored.name ?? '' };
+  }
+
+  /** Bound and running, not ready. */
+  async run(pod: PodName): Promise<void> {
+    await this.kubelet.bind(pod);
+    await this.kubelet.running(pod);
+  }
+
+  async read(pod: PodName): Promise<PodFacts> {
+    return readPod(await this.client.get({ ...PODS, ...pod }));
+  }
+
+  async exists(pod: PodName): Promise<boolean> {
+    try {
+      await this.read(pod);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.failure.kind === 'NotFound') return false;
+      throw error;
+    }
+  }
+
+  /** CPU by container, and whether the pod still carries a boost. */
+  async cpuOf(pod: PodName): Promise<Readonly<Record<string, CpuResources>>> {
+    const { containers } = await this.read(pod);
+    return Object.fromEntries(containers.map(({ name, cpu }) => [name, cpu]));
+  }
+
+  /** Waits until the pod has this CPU and no marker. */
+  async untilReverted(
+    pod: PodName,
+    cpu: Readonly<Record<string, CpuResources>>,
+  ): Promise<PodFacts> {
+    return eventually(async () => {
+      const facts = await this.read(pod);
+      const now = Object.fromEntries(facts.containers.map((each) => [each.name, each.cpu]));
+      expect(now).toEqual(cpu);
+      expect(facts.annotations?.has(BOOST_KEY) ?? false).toBe(false);
+      expect(facts.labels?.has(BOOST_KEY) ?? false).toBe(false);
+      return facts;
+    });
+  }
+
+  async statusOf(boost: JsonObject): Promise<JsonObject> {
+    const { name = '' } = readPod(boost);
+    const stored = await this.client.get({
+      ...STARTUP_CPU_BOOSTS,
+      namespace: namespaceOf(boost),
+      name,
+    });
+    const { status } = stored;
+    return typeof status === 'object' && status !== null ? { ...status } : {};
+  }
+}
+
+export function patched(object: JsonObject, patch: readonly unknown[]): JsonObject {
+  const document = structuredClone(object);
+  const operations = structuredClone(patch) as Operation[];
+  return fastJsonPatch.applyPatch(document, operations, true).newDocument;
+}
+
+function namespaceOf(object: JsonObject): string {
+  return readPod(object).namespace ?? '';
+}
