@@ -18,7 +18,7 @@ export interface AdmissionRequest {
   readonly subresource: string;
   readonly namespace: string;
   readonly isDryRun: boolean;
-  /** Plain JSON that nobody has checked; null where the operation has none. */
+  /** Plain JSON that nobody has checked; null or undefined where the operation has none. */
   readonly object: unknown;
   readonly oldObject: unknown;
 }
@@ -69,13 +69,16 @@ export function decodeReview(body: unknown): DecodedReview {
   if (review.get('apiVersion') !== API_VERSION || review.get('kind') !== KIND) {
     return malformed(uid, `apiVersion and kind must be ${API_VERSION} and ${KIND}`);
   }
+  return decodeRequest(uid, request);
+}
+
+function decodeRequest(uid: string, request: ReadonlyMap<string, unknown>): DecodedReview {
   const operation = textOf(request.get('operation'));
-  if (operation === undefined) return malformed(uid, 'request.operation must be a text');
   const resource = fieldsOf(request.get('resource'));
   const group = textOf(resource.get('group'));
   const plural = textOf(resource.get('resource'));
-  if (group === undefined || plural === undefined) {
-    return malformed(uid, 'request.resource must have a group and a resource');
+  if (operation === undefined || group === undefined || plural === undefined) {
+    return malformed(uid, 'request must have an operation, and a resource with group and resource');
   }
   return {
     kind: 'Review',
@@ -86,8 +89,8 @@ export function decodeReview(body: unknown): DecodedReview {
       subresource: textOf(request.get('subResource')) ?? '',
       namespace: textOf(request.get('namespace')) ?? '',
       isDryRun: request.get('dryRun') === true,
-      object: request.get('object') ?? null,
-      oldObject: request.get('oldObject') ?? null,
+      object: request.get('object'),
+      oldObject: request.get('oldObject'),
     },
   };
 }

@@ -39,7 +39,9 @@ export function validateBoost(request: AdmissionRequest, others: Iterable<Compil
     ...ruling,
     note: {
       ...note,
-      ...(request.isDryRun ? { level: 'debug', message: `dry run: ${note.message}` } : {}),
+      ...(request.isDryRun
+        ? { level: 'debug', result: 'DryRun', message: `dry run: ${note.message}` }
+        : {}),
       fields: { namespace, boost: name, operation, ...note.fields },
     },
   };

@@ -2,17 +2,12 @@
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import type { CompiledBoost } from '../boost-engine';
 import { ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
-import type { ResilientOperatorOptions, ResourceWatch } from '../kube';
+import type { ResourceWatch } from '../kube';
 import { BoostCatalog } from '../resources';
 
 export class BoostWatcher extends ResilientOperator {
   readonly #catalog = new BoostCatalog();
   #watch: ResourceWatch | undefined;
-
-  // The SDK's constructor is protected.
-  constructor(options: ResilientOperatorOptions) {
-    super(options);
-  }
 
   list(namespace: string): Iterable<CompiledBoost> {
     return this.#catalog.list(namespace);

@@ -2,7 +2,7 @@
 import { createServer } from 'node:https';
 import type { Server } from 'node:https';
 import type { RequestListener, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import type { SecureContextOptions } from 'node:tls';
 import { X509Certificate } from 'node:crypto';
@@ -60,7 +60,7 @@ export async function startAdmissionServer(
 export class AdmissionServer {
   readonly #options: AdmissionServerOptions;
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<Duplex>();
   readonly #inFlight = new Set<ServerResponse>();
   #certificate: ServingCertificate;
   #state: 'Starting' | 'Serving' | 'Draining' = 'Starting';

@@ -89,7 +89,10 @@ export function boostStatus(input: BoostStatusInput): BoostStatusResult {
   return { status, tally };
 }
 
-/** Boosted containers by pod uid. A pod whose record cannot be read counts with no container. */
+/**
+ * Boosted containers by pod uid. A pod whose record cannot be read counts with no container, one
+ * whose boost was taken back until it has a node does not count.
+ */
 function activePods(pods: readonly unknown[]): ReadonlyMap<string, number> {
   const active = new Map<string, number>();
   for (const pod of pods) {
@@ -97,6 +100,7 @@ function activePods(pods: readonly unknown[]): ReadonlyMap<string, number> {
     const text = annotations?.get(BOOST_KEY);
     if (uid === undefined || text === undefined) continue;
     const parsed = parseRecord(text);
+    if (parsed.kind === 'Record' && parsed.record.state === 'Pending') continue;
     active.set(uid, parsed.kind === 'Record' ? parsed.record.containers.size : 0);
   }
   return active;

@@ -1,11 +1,15 @@
 /** Decides the boost of the containers of one pod under one boost. */
 import { policyFor } from './boost';
 import type { ValidBoost } from './boost';
+import { exceedsLimitRange } from './limitRange';
+import type { LimitRangeItem } from './limitRange';
 import { cpuResources } from './pod';
 import type { ContainerFacts, CpuResources, PodFacts } from './pod';
 import { qosClassOf } from './qosClass';
 import type { ContainerResources } from './qosClass';
 import { formatCpu, parseQuantity, sameQuantity } from './quantity';
+import { trackedCpu } from './quota';
+import type { TrackedCpu } from './quota';
 import type { ContainerSkipCode } from './reasons';
 import type { BoostRecord } from './record';
 import { applyPolicy } from './resourcePolicy';
@@ -30,15 +34,27 @@ export interface ContainerDecisions {
   readonly skipped: readonly SkippedContainer[];
 }
 
+/** What the namespace says about the CPU of its pods. */
+export interface CpuConstraints {
+  readonly limitRange: readonly LimitRangeItem[];
+  readonly quotas: readonly unknown[];
+}
+
 type ContainerDecision =
-  | { readonly kind: 'Boosted'; readonly container: BoostedContainer }
+  | {
+      readonly kind: 'Boosted';
+      readonly container: BoostedContainer;
+      /** A value was left alone for a quota, so a refusal has that reason. */
+      readonly isHeldByQuota: boolean;
+    }
   | { readonly kind: 'Skipped'; readonly code: ContainerSkipCode };
 
 /**
  * Decides container by container, in the order of the manifest.
  *
- * The QoS class belongs to the whole pod, so each boost is tried on the pod as the boosts before it
- * left it, and left out if the class would change.
+ * The QoS class and the maximum of a LimitRange belong to the whole pod, so each boost is tried on
+ * the pod as the boosts before it left it, and left out if the API server would refuse the pod, or
+ * its class would change.
  *
  * @param record the record that the pod carries already: a second call of the webhook, or a copied
  *   manifest, must not take boosted values for the original ones
@@ -47,6 +63,7 @@ export function boostContainers(
   pod: PodFacts,
   boost: ValidBoost,
   record: BoostRecord | undefined,
+  constraints: CpuConstraints,
 ): ContainerDecisions {
   const boosted: BoostedContainer[] = [];
   const skipped: SkippedContainer[] = [];
@@ -55,19 +72,32 @@ export function boostContainers(
   );
   const classOf = () => qosClassOf([...shape, ...pod.initContainers]);
   const classBefore = classOf();
+  const tracked = trackedCpu(constraints.quotas, {
+    qosClass: classBefore,
+    priorityClassName: pod.priorityClassName ?? '',
+    hasDeadline: pod.hasDeadline,
+  });
+  const problem = (isHeldByQuota: boolean): ContainerSkipCode | undefined => {
+    if (classOf() !== classBefore) return isHeldByQuota ? 'QuotaPresent' : 'WouldChangeQosClass';
+    const { initContainers } = pod;
+    return exceedsLimitRange(constraints.limitRange, { containers: shape, initContainers })
+      ? 'LimitRangeExceeded'
+      : undefined;
+  };
   for (const [position, container] of pod.containers.entries()) {
-    const decision = decideContainer(container, boost, record);
+    const decision = decideContainer(container, boost, record, tracked);
     if (decision.kind === 'Skipped') {
       skipped.push({ name: container.name, code: decision.code });
       continue;
     }
     const shapeBefore = shape[position] ?? container;
     shape[position] = withCpu(container, decision.container.to);
-    if (classOf() === classBefore) {
+    const code = problem(decision.isHeldByQuota);
+    if (code === undefined) {
       boosted.push(decision.container);
     } else {
       shape[position] = shapeBefore;
-      skipped.push({ name: container.name, code: 'WouldChangeQosClass' });
+      skipped.push({ name: container.name, code });
     }
   }
   return { boosted, skipped };
@@ -77,6 +107,7 @@ function decideContainer(
   container: ContainerFacts,
   boost: ValidBoost,
   record: BoostRecord | undefined,
+  tracked: TrackedCpu,
 ): ContainerDecision {
   const policy = policyFor(boost, container.name);
   if (policy === undefined) return { kind: 'Skipped', code: 'NoPolicy' };
@@ -84,15 +115,31 @@ function decideContainer(
   const code = unboostable(container, from);
   if (code !== undefined) return { kind: 'Skipped', code };
   const present = quantitiesOf(from);
-  const raised = applyPolicy(policy.resources, present);
+  const wanted = applyPolicy(policy.resources, present);
+  const raised = heldByQuota(present, wanted, tracked);
+  const isHeldByQuota = raised.request !== wanted.request || raised.limit !== wanted.limit;
   const to = textsOfRaised(from, present, raised);
   if (to.request === from.request && to.limit === from.limit) {
-    return { kind: 'Skipped', code: 'NothingToRaise' };
+    return { kind: 'Skipped', code: isHeldByQuota ? 'QuotaPresent' : 'NothingToRaise' };
   }
-  if (isAbove(raised.request, raised.limit)) return { kind: 'Skipped', code: 'RequestAboveLimit' };
+  if (isAbove(raised.request, raised.limit)) {
+    return { kind: 'Skipped', code: isHeldByQuota ? 'QuotaPresent' : 'RequestAboveLimit' };
+  }
+  const { name, index } = container;
+  return { kind: 'Boosted', container: { name, index, from, to }, isHeldByQuota };
+}
+
+/** A value that a quota counts stays as it is; the other one may be raised. */
+function heldByQuota(
+  present: CpuQuantities,
+  wanted: CpuQuantities,
+  tracked: TrackedCpu,
+): CpuQuantities {
+  const request = tracked.requests ? present.request : wanted.request;
+  const limit = tracked.limits ? present.limit : wanted.limit;
   return {
-    kind: 'Boosted',
-    container: { name: container.name, index: container.index, from, to },
+    ...(request === undefined ? {} : { request }),
+    ...(limit === undefined ? {} : { limit }),
   };
 }
 

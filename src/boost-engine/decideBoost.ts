@@ -6,6 +6,7 @@ import { isObject } from './json';
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
 import { BOOST_KEY, SKIPPED_KEY } from './keys';
+import { readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { CpuResources, PodFacts } from './pod';
 import { POD_CHECKS } from './podChecks';
@@ -21,6 +22,9 @@ export interface BoostInput {
   /** Namespace of the request; a pod under creation need not carry it. */
   readonly namespace: string;
   readonly boosts: Iterable<CompiledBoost>;
+  /** The LimitRanges and ResourceQuotas of the namespace, plain JSON; none where left out. */
+  readonly limitRanges?: readonly unknown[];
+  readonly quotas?: readonly unknown[];
   /** Epoch milliseconds; written into the record, nothing is decided on it. */
   readonly now: number;
 }
@@ -56,7 +60,8 @@ export type BoostDecision =
  * - on its own output the answer is `AlreadyBoosted`;
  * - the order of the boosts does not matter.
  */
-export function decideBoost({ pod, namespace, boosts, now }: BoostInput): BoostDecision {
+export function decideBoost(input: BoostInput): BoostDecision {
+  const { pod, namespace, boosts, limitRanges = [], quotas = [], now } = input;
   const facts = readPod(pod);
   const boost = selectBoost(facts, namespace, boosts);
   if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
@@ -69,7 +74,10 @@ export function decideBoost({ pod, namespace, boosts, now }: BoostInput): BoostD
   if (record !== undefined && record.containers.size > 0 && !tellsBoostedValues(record)) {
     return skip('BoostedByOther', { boost, patch: [] });
   }
-  const { boosted, skipped } = boostContainers(facts, boost, record);
+  const { boosted, skipped } = boostContainers(facts, boost, record, {
+    limitRange: limitRanges.flatMap(readLimitRange),
+    quotas,
+  });
   return boosted.length === 0
     ? skipContainers(facts, boost, skipped)
     : applyBoost({ pod: facts, boost, boosted, skipped, present: record, now });
@@ -147,7 +155,10 @@ interface Application {
 }
 
 function applyBoost({ pod, boost, boosted, skipped, present, now }: Application): BoostDecision {
-  const containers = new Map(boosted.map((container) => [container.name, recordedOf(container)]));
+  const containers = new Map([
+    ...stillRecorded(pod, present),
+    ...boosted.map((container) => [container.name, recordedOf(container)] as const),
+  ]);
   const resources = boosted.flatMap((container) => raiseOperations(pod, container));
   // Without a change the first timestamp stays, and the answer is the same text again.
   const timestamp = resources.length === 0 ? present?.timestamp : undefined;
@@ -173,6 +184,20 @@ function applyBoost({ pod, boost, boosted, skipped, present, now }: Application)
   return patch.length === 0
     ? { kind: 'AlreadyBoosted', boost, patch }
     : { kind: 'Boost', boost, containers: boosted, skipped, record, patch };
+}
+
+/**
+ * What a copied record says about containers that are not boosted any more stays in it: they may
+ * still have the CPU of that boost, and give it back at the end of this one.
+ */
+function stillRecorded(
+  pod: PodFacts,
+  present: BoostRecord | undefined,
+): (readonly [string, ContainerRecord])[] {
+  return pod.containers.flatMap(({ name }) => {
+    const recorded = present?.containers.get(name);
+    return recorded === undefined ? [] : [[name, recorded] as const];
+  });
 }
 
 /** Both originals are kept; of the boosted values only those that were set. */

@@ -1,17 +1,19 @@
 /** Decides, from a pod that carries the marker of a boost, whether its CPU goes back now. */
 import type { CompiledBoost, ValidBoost } from './boost';
 import { boostEnd } from './durationPolicy';
-import type { BoostEnd } from './durationPolicy';
+import type { BoostEnd, EndSettings } from './durationPolicy';
 import type { JsonPatch } from './jsonPatch';
 import { BOOST_KEY } from './keys';
+import { addsDefaults, readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { PodFacts } from './pod';
 import { STUCK_REASONS } from './reasons';
 import type { EndReason, StuckReason } from './reasons';
 import { parseRecord } from './record';
+import type { BoostRecord } from './record';
 import { isFinished, resizeProgress } from './resizeProgress';
-import { clearPatch, planRevert } from './revertPatch';
-import type { CpuChange } from './revertPatch';
+import { afterRevert, clearPatch, pendingPatch, planRevert } from './revertPatch';
+import type { CpuChange, RevertPlan } from './revertPatch';
 
 /** What the caller knows about the boost that the pod's label names. */
 export type BoostKnowledge =
@@ -21,17 +23,24 @@ export type BoostKnowledge =
   /** The list is not complete yet, or could not be read: nothing is reverted for absence. */
   | { readonly kind: 'Unknown' };
 
-export interface RevertSettings {
-  /** Longest time from PodScheduled that any boost may last, in milliseconds. */
-  readonly maximumBoostMs: number;
+export interface RevertSettings extends EndSettings {
   /** How long a boost must be missing before its pods revert, in milliseconds. */
   readonly boostDeletedGraceMs: number;
+  /** Reverts even where a LimitRange would then add its defaults to the pod. */
+  readonly limitRangeDefaults: 'Avoid' | 'Accept';
 }
 
 export interface RevertInput {
   /** The pod as the API server delivered it: plain JSON. */
   readonly pod: unknown;
   readonly boost: BoostKnowledge;
+  /** The LimitRanges of the namespace, plain JSON; none where left out. */
+  readonly limitRanges?: readonly unknown[];
+  /**
+   * Epoch milliseconds at which the caller first saw the pod wait for its kubelet; left out where it
+   * does so for the first time.
+   */
+  readonly waitingSince?: number;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly settings: RevertSettings;
@@ -40,8 +49,11 @@ export interface RevertInput {
 export type RevertDecision =
   /** The pod carries no boost, or is about to go. */
   | { readonly kind: 'Nothing' }
-  /** The boost goes on, or the kubelet is at work; judge again on an event, or at `until`. */
-  | { readonly kind: 'Wait'; readonly for: 'End' | 'Kubelet'; readonly until?: number }
+  /**
+   * The boost goes on, the kubelet is at work, or the pod, whose boost was taken back, has no node
+   * yet; judge again on an event, or at `until` (epoch milliseconds).
+   */
+  | { readonly kind: 'Wait'; readonly for: 'End' | 'Kubelet' | 'Node'; readonly until?: number }
   /** Send the patch to `pods/resize`. */
   | {
       readonly kind: 'Resize';
@@ -51,6 +63,8 @@ export type RevertDecision =
       readonly changes: readonly CpuChange[];
       readonly patch: JsonPatch;
     }
+  /** The boost was taken back from a pod without a node: send the patch to `pods`. */
+  | { readonly kind: 'MarkPending'; readonly reason: EndReason; readonly patch: JsonPatch }
   /** The CPU is back: send the patch to `pods`. */
   | {
       readonly kind: 'Clear';
@@ -69,59 +83,97 @@ export type RevertDecision =
  *
  * ```
  * boosted ──(end)──> Resize ──> at its originals ──(kubelet confirms)──> Clear ──> no marker
- *    └─ Wait until                     └─ Wait for the kubelet
+ *    │ Wait until                      │ Wait for the kubelet
+ *    └─(no node has room)──> Resize ──> MarkPending ──> Wait for a node ──(bound)──> Clear
  * ```
  *
  * Guarantees: a value is lowered to its recorded original or a recorded limit is added back, never
- * anything else; both patches fail if the pod or its record has changed since.
+ * anything else; every patch fails if the pod or its record has changed since.
  */
-export function decideRevert({ pod, boost, now, settings }: RevertInput): RevertDecision {
-  const facts = readPod(pod);
+export function decideRevert(input: RevertInput): RevertDecision {
+  const facts = readPod(input.pod);
   const recordText = facts.annotations?.get(BOOST_KEY);
   if (recordText === undefined || facts.isTerminating) return { kind: 'Nothing' };
   const parsed = parseRecord(recordText);
   if (parsed.kind === 'Unreadable') return stuck('RecordUnreadable', parsed.why);
-  const plan = planRevert(facts, recordText, parsed.record);
-  const end = endOfBoost(facts, boost, now, settings);
-  if (plan.changes.length > 0) {
-    if (end.kind === 'NotYet') return { kind: 'Wait', for: 'End', ...untilOf(end) };
-    const { reason, at } = end;
-    const { changes, patch } = plan;
-    return { kind: 'Resize', reason, ...(at === undefined ? {} : { endedAt: at }), changes, patch };
+  const boosted: BoostedPod = {
+    facts,
+    recordText,
+    record: parsed.record,
+    plan: planRevert(facts, recordText, parsed.record),
+    end: endOfBoost(facts, input),
+  };
+  return boosted.plan.changes.length > 0 ? resizeStep(boosted, input) : closingStep(boosted, input);
+}
+
+interface BoostedPod {
+  readonly facts: PodFacts;
+  readonly recordText: string;
+  readonly record: BoostRecord;
+  readonly plan: RevertPlan;
+  readonly end: BoostEnd;
+}
+
+/** The pod has more CPU than its own. */
+function resizeStep({ facts, plan, end }: BoostedPod, input: RevertInput): RevertDecision {
+  if (end.kind === 'NotYet') return { kind: 'Wait', for: 'End', ...untilOf(end.until) };
+  const { limitRanges = [], settings } = input;
+  if (
+    settings.limitRangeDefaults === 'Avoid' &&
+    addsDefaults(limitRanges.flatMap(readLimitRange), afterRevert(facts, plan))
+  ) {
+    return stuck('LimitRangeWouldChangePod', '');
   }
-  const progress = resizeProgress(facts, plan.containers);
+  const { reason, at } = end;
+  const { changes, patch } = plan;
+  return { kind: 'Resize', reason, ...(at === undefined ? {} : { endedAt: at }), changes, patch };
+}
+
+/** The pod has its own CPU again: the kubelet confirms, and the marker goes. */
+function closingStep(pod: BoostedPod, input: RevertInput): RevertDecision {
+  const progress = resizeProgress(pod.facts, pod.plan.containers, input);
   switch (progress.kind) {
     case 'Waiting':
-      return { kind: 'Wait', for: 'Kubelet' };
+      return { kind: 'Wait', for: 'Kubelet', until: progress.until };
+    case 'NotConfirmed':
+      return stuck('NotConfirmed', '');
     case 'Infeasible':
       return stuck('Infeasible', progress.message);
     case 'Done':
-      return {
-        kind: 'Clear',
-        reason: end.kind === 'Ended' ? end.reason : 'AlreadyOriginal',
-        changedByOther: plan.changedByOther,
-        patch: clearPatch(facts, recordText),
-      };
+      return endStep(pod);
   }
 }
 
-function endOfBoost(
-  pod: PodFacts,
-  knowledge: BoostKnowledge,
-  now: number,
-  settings: RevertSettings,
-): BoostEnd {
+/** Nothing is left to be done for the CPU: the record stays only where the boost may come back. */
+function endStep({ facts, recordText, record, plan, end }: BoostedPod): RevertDecision {
+  const reason = reasonOf(record, end);
+  if (facts.nodeName === undefined && reason === 'Unschedulable') {
+    return record.state === 'Pending'
+      ? { kind: 'Wait', for: 'Node' }
+      : { kind: 'MarkPending', reason, patch: pendingPatch(facts, recordText, record) };
+  }
+  const { changedByOther } = plan;
+  return { kind: 'Clear', reason, changedByOther, patch: clearPatch(facts, recordText) };
+}
+
+/** A pending record says that its boost was taken back, until something else ends it. */
+function reasonOf(record: BoostRecord, end: BoostEnd): EndReason {
+  if (end.kind === 'Ended') return end.reason;
+  return record.state === 'Pending' ? 'Unschedulable' : 'AlreadyOriginal';
+}
+
+function endOfBoost(pod: PodFacts, { boost, now, settings }: RevertInput): BoostEnd {
   if (pod.labels?.has(BOOST_KEY) !== true) return { kind: 'Ended', reason: 'LabelRemoved' };
   if (isFinished(pod)) return { kind: 'Ended', reason: 'PodFinished' };
-  switch (knowledge.kind) {
+  switch (boost.kind) {
     case 'Present':
-      return boostEnd(pod, durationOf(knowledge.boost), settings.maximumBoostMs, now);
+      return boostEnd(pod, durationOf(boost.boost), settings, now);
     case 'Unknown':
-      return boostEnd(pod, undefined, settings.maximumBoostMs, now);
+      return boostEnd(pod, undefined, settings, now);
     case 'Absent': {
-      const until = knowledge.since + settings.boostDeletedGraceMs;
+      const until = boost.since + settings.boostDeletedGraceMs;
       if (now >= until) return { kind: 'Ended', reason: 'BoostDeleted', at: until };
-      const end = boostEnd(pod, undefined, settings.maximumBoostMs, now);
+      const end = boostEnd(pod, undefined, settings, now);
       return end.kind === 'Ended'
         ? end
         : { kind: 'NotYet', until: Math.min(until, end.until ?? until) };
@@ -134,8 +186,8 @@ function durationOf(boost: CompiledBoost): ValidBoost['duration'] | undefined {
   return boost.kind === 'Valid' ? boost.duration : undefined;
 }
 
-function untilOf(end: { readonly until?: number }): { readonly until?: number } {
-  return end.until === undefined ? {} : { until: end.until };
+function untilOf(until: number | undefined): { readonly until?: number } {
+  return until === undefined ? {} : { until };
 }
 
 function stuck(why: StuckReason, detail: string): RevertDecision {

@@ -23,31 +23,64 @@ export type BoostEnd =
   /** `until`: epoch milliseconds at which the answer may change without an event. */
   | { readonly kind: 'NotYet'; readonly until?: number };
 
+/** Settings that hold for every boost, in milliseconds. */
+export interface EndSettings {
+  /** Longest time from PodScheduled, and of a pod without a node from its creation. */
+  readonly maximumBoostMs: number;
+  /** How long a pod that no node has room for keeps its boost. */
+  readonly unschedulableGraceMs: number;
+}
+
 /**
  * Whether a pod's boost has ended at `now` (epoch milliseconds).
  *
  * Time counts from `PodScheduled=True`, as in google/kube-startup-cpu-boost: a pod that waits for a
- * node or has not been seen by the scheduler yet uses none of it up.
+ * node uses none of it up.
  *
  * @param duration the policy of the pod's boost; undefined where it is not known at the moment
- * @param maximumMs hard end that holds for every pod
  */
 export function boostEnd(
   pod: PodFacts,
   duration: DurationPolicy | undefined,
-  maximumMs: number,
+  settings: EndSettings,
   now: number,
 ): BoostEnd {
   if (duration?.podCondition !== undefined && conditionHolds(pod, duration.podCondition)) {
     return { kind: 'Ended', reason: 'ConditionMet' };
   }
   const scheduledAt = scheduledTime(pod);
-  if (scheduledAt === undefined) return { kind: 'NotYet' };
+  if (scheduledAt === undefined) return unscheduledEnd(pod, settings, now);
   const fixedEnd = duration?.fixed === undefined ? Infinity : scheduledAt + fixedMs(duration.fixed);
-  const maximumEnd = scheduledAt + maximumMs;
+  const maximumEnd = scheduledAt + settings.maximumBoostMs;
   if (now >= fixedEnd) return { kind: 'Ended', reason: 'DurationElapsed', at: fixedEnd };
   if (now >= maximumEnd) return { kind: 'Ended', reason: 'MaximumElapsed', at: maximumEnd };
   return { kind: 'NotYet', until: Math.min(fixedEnd, maximumEnd) };
+}
+
+/**
+ * A boost must not keep a pod from running: without room for it the pod gets its own CPU back, and
+ * the scheduler, which sees the change, tries again at once.
+ */
+function unscheduledEnd(pod: PodFacts, settings: EndSettings, now: number): BoostEnd {
+  if (pod.nodeName !== undefined) return { kind: 'NotYet' };
+  const lacksCpuSince = lackOfCpu(pod);
+  const graceEnd =
+    lacksCpuSince === undefined ? Infinity : lacksCpuSince + settings.unschedulableGraceMs;
+  const maximumEnd =
+    pod.createdAt === undefined ? Infinity : pod.createdAt + settings.maximumBoostMs;
+  const at = Math.min(graceEnd, maximumEnd);
+  if (now >= at) return { kind: 'Ended', reason: 'Unschedulable', at };
+  return at === Infinity ? { kind: 'NotYet' } : { kind: 'NotYet', until: at };
+}
+
+/** Since when the scheduler has found no node with enough CPU; the text is the NodeResourcesFit plug-in's. */
+function lackOfCpu(pod: PodFacts): number | undefined {
+  const condition = pod.conditions.get('PodScheduled');
+  const lacksCpu =
+    condition?.status === 'False' &&
+    condition.reason === 'Unschedulable' &&
+    condition.message?.includes('Insufficient cpu') === true;
+  return lacksCpu ? condition.lastTransitionTime : undefined;
 }
 
 function conditionHolds(pod: PodFacts, policy: PodConditionPolicy): boolean {

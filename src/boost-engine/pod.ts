@@ -43,6 +43,9 @@ export interface MetadataFacts {
 export interface PodFacts extends MetadataFacts {
   readonly nodeName: string | undefined;
   readonly osName: string | undefined;
+  readonly priorityClassName: string | undefined;
+  /** `activeDeadlineSeconds` is set. */
+  readonly hasDeadline: boolean;
   readonly hasPodLevelResources: boolean;
   readonly hasResourceClaims: boolean;
   readonly containers: readonly ContainerFacts[];
@@ -89,6 +92,8 @@ function readSpec(spec: JsonFields) {
   return {
     nodeName: filledTextOf(spec.get('nodeName')),
     osName: textOf(fieldsOf(spec.get('os')).get('name')),
+    priorityClassName: textOf(spec.get('priorityClassName')),
+    hasDeadline: integerOf(spec.get('activeDeadlineSeconds')) !== undefined,
     hasPodLevelResources: fieldsOf(spec.get('resources')).size > 0,
     hasResourceClaims:
       itemsOf(spec.get('resourceClaims')).length > 0 ||

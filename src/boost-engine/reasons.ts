@@ -22,6 +22,8 @@ export const CONTAINER_SKIPS = {
   RestartsOnResize: 'its resizePolicy restarts it when CPU changes, so lowering would restart it',
   NothingToRaise: 'it has as much CPU as the policy gives, or more',
   RequestAboveLimit: 'its CPU request would be above its limit',
+  QuotaPresent: 'a ResourceQuota of the namespace counts its CPU',
+  LimitRangeExceeded: 'a LimitRange of the namespace does not allow as much CPU',
   WouldChangeQosClass: "the pod's QoS class would change, and the boost could not be taken back",
 } as const;
 export type ContainerSkipCode = keyof typeof CONTAINER_SKIPS;
@@ -31,6 +33,7 @@ export const END_REASONS = {
   ConditionMet: 'the pod condition of the boost is met',
   DurationElapsed: 'the fixed duration of the boost is over',
   MaximumElapsed: 'the longest time that any boost may last is over',
+  Unschedulable: 'no node has room for the pod with its boost',
   BoostDeleted: 'the boost was deleted',
   LabelRemoved: "the boost's label was taken off the pod",
   PodFinished: 'the pod has finished',
@@ -41,6 +44,9 @@ export type EndReason = keyof typeof END_REASONS;
 /** Why a revert does not get on by itself. */
 export const STUCK_REASONS = {
   RecordUnreadable: 'the record on the pod cannot be read, so the original CPU is not known',
+  LimitRangeWouldChangePod:
+    'a LimitRange made after the pod would add its defaults, which nobody can take off again',
+  NotConfirmed: 'the kubelet does not confirm the resize; its node may be lost',
   Infeasible: 'the kubelet refuses the resize and will not try it again',
 } as const;
 export type StuckReason = keyof typeof STUCK_REASONS;

@@ -5,31 +5,63 @@ import { sameQuantity } from './quantity';
 export type ResizeProgress =
   /** Nothing more is to come: actuated, or no kubelet has to do anything. */
   | { readonly kind: 'Done' }
-  | { readonly kind: 'Waiting' }
+  /** `until`: epoch milliseconds at which the answer changes without an event. */
+  | { readonly kind: 'Waiting'; readonly until: number }
+  /** Waited for long: the node is lost, or its kubelet cannot. */
+  | { readonly kind: 'NotConfirmed' }
   /** Refused for good: the kubelet looks at it again only after another change of the spec. */
   | { readonly kind: 'Infeasible'; readonly message: string };
+
+/** A kubelet confirms within 1 to 3 s when it is idle, and looks at each pod once a minute anyway. */
+const CONFIRM_TIMEOUT_MS = 30_000;
+
+/**
+ * Without `status.observedGeneration` (Kubernetes before 1.34) the status may still be that of the
+ * time before the resize; by then a kubelet that is well has written the next one.
+ */
+const SETTLE_MS = 5_000;
+
+export interface Waiting {
+  /** Epoch milliseconds since when the caller has seen the pod wait; left out for the first time. */
+  readonly waitingSince?: number;
+  /** Epoch milliseconds. */
+  readonly now: number;
+}
 
 /**
  * Judges the resize of `containers`.
  *
  * `status.containerStatuses[].resources` is not compared with the spec: the runtime reports values
- * that it has rounded. The allocated request is kept exactly; see docs/kubelet.md.
+ * that it has rounded. The allocated request is kept exactly.
  */
 export function resizeProgress(
   pod: PodFacts,
   containers: readonly ContainerFacts[],
+  { waitingSince, now }: Waiting,
 ): ResizeProgress {
   if (!concernsKubelet(pod)) return { kind: 'Done' };
   const pending = pod.conditions.get('PodResizePending');
   if (pending?.status === 'True' && pending.reason === 'Infeasible') {
     return { kind: 'Infeasible', message: pending.message ?? '' };
   }
-  const isSettled =
-    hasObserved(pod) &&
-    pending?.status !== 'True' &&
+  const since = waitingSince ?? now;
+  if (isSettled(pod, containers)) {
+    const until = pod.observedGeneration === undefined ? since + SETTLE_MS : now;
+    return now >= until ? { kind: 'Done' } : { kind: 'Waiting', until };
+  }
+  const until = since + CONFIRM_TIMEOUT_MS;
+  return now >= until ? { kind: 'NotConfirmed' } : { kind: 'Waiting', until };
+}
+
+/** The kubelet has seen the spec as it is, and has nothing left to do for it. */
+function isSettled(pod: PodFacts, containers: readonly ContainerFacts[]): boolean {
+  const { observedGeneration, generation = 0 } = pod;
+  return (
+    (observedGeneration === undefined || observedGeneration >= generation) &&
+    pod.conditions.get('PodResizePending')?.status !== 'True' &&
     pod.conditions.get('PodResizeInProgress')?.status !== 'True' &&
-    containers.every((container) => isAllocated(pod, container));
-  return { kind: isSettled ? 'Done' : 'Waiting' };
+    containers.every((container) => isAllocated(pod, container))
+  );
 }
 
 /**
@@ -42,15 +74,6 @@ function concernsKubelet(pod: PodFacts): boolean {
 
 export function isFinished(pod: PodFacts): boolean {
   return pod.phase === 'Succeeded' || pod.phase === 'Failed';
-}
-
-/** Kubelets before 1.34 may not report the generation they have seen. */
-function hasObserved(pod: PodFacts): boolean {
-  return (
-    pod.observedGeneration === undefined ||
-    pod.generation === undefined ||
-    pod.observedGeneration >= pod.generation
-  );
 }
 
 function isAllocated(pod: PodFacts, container: ContainerFacts): boolean {

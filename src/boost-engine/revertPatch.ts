@@ -2,8 +2,10 @@
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
 import { BOOST_KEY, SKIPPED_KEY } from './keys';
+import type { PodShape } from './limitRange';
 import type { ContainerFacts, PodFacts } from './pod';
 import { parseQuantity, sameQuantity } from './quantity';
+import { formatRecord } from './record';
 import type { BoostRecord, ContainerRecord } from './record';
 
 /** One CPU value that goes back. */
@@ -45,6 +47,18 @@ export function planRevert(pod: PodFacts, recordText: string, record: BoostRecor
   };
 }
 
+/** The pod's containers as they are once the plan is carried out. */
+export function afterRevert(pod: PodFacts, plan: RevertPlan): PodShape {
+  const addedLimits = new Set(
+    plan.changes.filter(({ from }) => from === undefined).map(({ container }) => container),
+  );
+  const containers = pod.containers.map(({ name, requests, limits }) => ({
+    requests,
+    limits: addedLimits.has(name) ? new Map([...(limits ?? []), ['cpu', '']]) : limits,
+  }));
+  return { containers, initContainers: pod.initContainers };
+}
+
 /** Takes the marker off the pod: the record, the label, and a reason for skipping if there is one. */
 export function clearPatch(pod: PodFacts, recordText: string): JsonPatch {
   const remove = (map: 'labels' | 'annotations', key: string): JsonPatchOperation[] =>
@@ -55,6 +69,13 @@ export function clearPatch(pod: PodFacts, recordText: string): JsonPatch {
     ...remove('annotations', SKIPPED_KEY),
     ...remove('labels', BOOST_KEY),
   ];
+}
+
+/** Writes that the boost was taken back before the pod had a node. */
+export function pendingPatch(pod: PodFacts, recordText: string, record: BoostRecord): JsonPatch {
+  const path = jsonPointer('metadata', 'annotations', BOOST_KEY);
+  const value = formatRecord({ ...record, state: 'Pending' });
+  return [...guards(pod, recordText), { op: 'replace', path, value }];
 }
 
 /** Same pod, same boost: a pod recreated under the name, or boosted again since, is left alone. */

@@ -25,6 +25,8 @@ export interface ControllerSettings extends CommonSettings {
   readonly sweepIntervalMs: number;
   readonly maximumBoostMs: number;
   readonly boostDeletedGraceMs: number;
+  readonly unschedulableGraceMs: number;
+  readonly limitRangeDefaults: 'Avoid' | 'Accept';
 }
 
 export type ParsedSettings<Settings> =
@@ -96,6 +98,14 @@ const controllerSchema = commonSchema.extend({
   MAXIMUM_BOOST_SECONDS: wholeNumber({ byDefault: 3_600, from: 1, to: 604_800, what: 'seconds' }),
   // Long enough for a delete and create of the same manifest, short enough not to matter.
   BOOST_DELETED_GRACE_SECONDS: wholeNumber({ byDefault: 5, from: 0, to: 3_600, what: 'seconds' }),
+  // Node autoscalers collect pending pods for a second or more before they buy a node.
+  UNSCHEDULABLE_GRACE_MS: wholeNumber({
+    byDefault: 500,
+    from: 0,
+    to: 3_600_000,
+    what: 'milliseconds',
+  }),
+  REVERT_ANYWAY: yesOrNo('false'),
 });
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
@@ -114,6 +124,8 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     sweepIntervalMs: values.MGR_CHECK_INTERVAL * 1_000,
     maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,
     boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
+    unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
+    limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
   }));
 }
 
@@ -168,6 +180,18 @@ function wholeNumber(bounds: {
       const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
       if (value >= bounds.from && value <= bounds.to) return value;
       return invalid(context, `must be ${bounds.what}, from ${bounds.from} to ${bounds.to}`);
+    });
+}
+
+/** As Go's strconv.ParseBool, which google/kube-startup-cpu-boost uses. */
+function yesOrNo(byDefault: 'true' | 'false') {
+  return z
+    .string()
+    .default(byDefault)
+    .transform((text, context): boolean => {
+      if (['1', 't', 'true'].includes(text.toLowerCase())) return true;
+      if (['0', 'f', 'false'].includes(text.toLowerCase())) return false;
+      return invalid(context, 'must be true or false');
     });
 }
 

@@ -2,7 +2,14 @@
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import { BOOST_KEY, readMetadata } from '../boost-engine';
 import type { BoostStatus, RevertSettings } from '../boost-engine';
-import { ApiError, PODS, ResilientOperator, STARTUP_CPU_BOOSTS, failureAction } from '../kube';
+import {
+  ApiError,
+  LIMIT_RANGES,
+  PODS,
+  ResilientOperator,
+  STARTUP_CPU_BOOSTS,
+  failureAction,
+} from '../kube';
 import type {
   JsonObject,
   RawResourceEvent,
@@ -50,6 +57,7 @@ export class BoostOperator extends ResilientOperator {
   readonly #sweep: Sweep;
   #boosts: ResourceWatch | undefined;
   #pods: ResourceWatch | undefined;
+  #limitRanges: ResourceWatch | undefined;
 
   constructor(options: BoostOperatorOptions) {
     super(options);
@@ -64,6 +72,7 @@ export class BoostOperator extends ResilientOperator {
     this.#reverter = new PodReverter({
       client,
       cachedPod: ({ namespace, name }) => this.#pods?.cache.get(namespace, name),
+      limitRanges: (namespace) => this.#limitRanges?.cache.listNamespace(namespace) ?? [],
       boosts: this.#directory,
       stuckPods: this.#stuckPods,
       settings,
@@ -115,6 +124,10 @@ export class BoostOperator extends ResilientOperator {
         this.#onPodEvent(event);
       },
     );
+    this.#limitRanges = this.watchSelected(LIMIT_RANGES, {}, ({ object }) => {
+      const { namespace } = nameOf(object);
+      for (const pod of this.#pods?.cache.listNamespace(namespace) ?? []) this.#queuePod(pod);
+    });
     // Until then a boost that is not in the catalog may just not have been read yet.
     void this.#boosts.synced.then(() => {
       this.#queueAll();
@@ -248,7 +261,11 @@ export class BoostOperator extends ResilientOperator {
     for (const boost of this.#boosts?.cache.list() ?? []) {
       metrics.boostConfigurations.inc({ namespace: nameOf(boost).namespace });
     }
-    const watches = { startupcpuboosts: this.#boosts, pods: this.#pods };
+    const watches = {
+      startupcpuboosts: this.#boosts,
+      pods: this.#pods,
+      limitranges: this.#limitRanges,
+    };
     for (const [resource, watch] of Object.entries(watches)) {
       const stats = watch?.stats();
       metrics.watchAgeSeconds.set({ resource }, (stats?.ageMs ?? 0) / 1_000);

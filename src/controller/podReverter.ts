@@ -12,6 +12,8 @@ import type { WorkResult } from './workQueue';
 
 export interface PodReverterOptions {
   readonly client: KubeClient;
+  /** The LimitRanges of a namespace. */
+  readonly limitRanges: (namespace: string) => readonly JsonObject[];
   /** The pod as the watch last delivered it; undefined where it is not among the labelled pods. */
   readonly cachedPod: (pod: ObjectName) => JsonObject | undefined;
   readonly boosts: BoostDirectory;
@@ -22,7 +24,7 @@ export interface PodReverterOptions {
   readonly metrics: Metrics;
 }
 
-type Step = Extract<RevertDecision, { readonly kind: 'Resize' | 'Clear' }>;
+type Step = Extract<RevertDecision, { readonly kind: 'Resize' | 'MarkPending' | 'Clear' }>;
 
 /**
  * A pod that lost its label is in no watch, so it is looked at again by asking for it, until its
@@ -38,6 +40,8 @@ const REFUSED_RETRY_MS = 60_000;
 
 export class PodReverter {
   readonly #options: PodReverterOptions;
+  /** Pods that wait for their kubelet, by namespace and name; `since` is in epoch milliseconds. */
+  readonly #waiting = new Map<string, { readonly uid: string; readonly since: number }>();
   /** Uids of pods whose marker was taken off and which the watch has not let go of yet. */
   readonly #cleared = new Set<string>();
 
@@ -47,8 +51,7 @@ export class PodReverter {
 
   /** Whether a pod has something to be sent right now: what the safety-net sweep counts. */
   isDue(pod: JsonObject): boolean {
-    const { kind } = this.#decide(pod);
-    return kind === 'Resize' || kind === 'Clear';
+    return isStep(this.#decide(pod));
   }
 
   /**
@@ -82,26 +85,40 @@ export class PodReverter {
     switch (decision.kind) {
       case 'Nothing':
         return this.#forget(name);
-      case 'Wait': {
+      case 'Wait':
         this.#options.stuckPods.remove(name);
-        if (decision.until !== undefined) {
-          return { kind: 'RunAgainAfter', ms: decision.until - this.#options.clock.now() };
-        }
-        return again(source);
-      }
+        if (decision.for === 'Kubelet') this.#noteWaiting(name, pod);
+        return again(source, decision.until, this.#options.clock.now());
       case 'Stuck':
         this.#report(name, decision.why, decision.message);
         return again(source);
       case 'Resize':
+      case 'MarkPending':
       case 'Clear':
         return this.#send(name, decision, source);
     }
   }
 
   #decide(pod: JsonObject): RevertDecision {
-    const { boosts, clock, settings } = this.#options;
-    const now = clock.now();
-    return decideRevert({ pod, boost: boosts.knowledgeFor(pod), now, settings });
+    const { boosts, clock, limitRanges, settings } = this.#options;
+    const { namespace = '', name = '', uid } = readMetadata(pod);
+    const noted = this.#waiting.get(formatName({ namespace, name }));
+    const waiting = noted?.uid === uid ? noted : undefined;
+    return decideRevert({
+      pod,
+      boost: boosts.knowledgeFor(pod),
+      limitRanges: limitRanges(namespace),
+      ...(waiting === undefined ? {} : { waitingSince: waiting.since }),
+      now: clock.now(),
+      settings,
+    });
+  }
+
+  #noteWaiting(name: ObjectName, pod: JsonObject): void {
+    const { uid = '' } = readMetadata(pod);
+    const key = formatName(name);
+    if (this.#waiting.get(key)?.uid === uid) return;
+    this.#waiting.set(key, { uid, since: this.#options.clock.now() });
   }
 
   /**
@@ -143,14 +160,12 @@ export class PodReverter {
       JSON.stringify(decision.patch) === JSON.stringify(failed.patch);
     // The same patch for the same pod: somebody else's admission changes it, or we are wrong.
     if (isSame) return this.#refused(name, failure);
-    if (decision.kind === 'Resize' || decision.kind === 'Clear') {
-      await this.#apply(name, decision);
-    }
+    if (isStep(decision)) await this.#apply(name, decision);
     return { kind: 'RunAgainAfter', ms: UNWATCHED_RETRY_MS };
   }
 
   async #apply(name: ObjectName, step: Step): Promise<void> {
-    const { client, clock, logger, metrics, stuckPods } = this.#options;
+    const { client, clock, logger, metrics } = this.#options;
     const fields = { pod: formatName(name), reason: step.reason };
     switch (step.kind) {
       case 'Resize': {
@@ -158,6 +173,7 @@ export class PodReverter {
           { ...podRef(name), subresource: 'resize' },
           patchOf(step),
         );
+        this.#waiting.delete(formatName(name));
         metrics.reverts.inc({ reason: step.reason });
         if (step.endedAt !== undefined) {
           metrics.revertLatenessSeconds.observe((clock.now() - step.endedAt) / 1_000);
@@ -166,9 +182,13 @@ export class PodReverter {
         this.#compareWithIntent(name, answer);
         return;
       }
+      case 'MarkPending':
+        await client.patch(podRef(name), patchOf(step));
+        logger.info(fields, 'boost taken back until the pod has a node');
+        return;
       case 'Clear':
         this.#expectToLeave(await client.patch(podRef(name), patchOf(step)));
-        stuckPods.remove(name);
+        this.#forget(name);
         logger.info({ ...fields, changedByOther: step.changedByOther }, 'boost ended');
         return;
     }
@@ -182,7 +202,7 @@ export class PodReverter {
   /** Admission plug-ins and webhooks may change a resize without an error. */
   #compareWithIntent(name: ObjectName, answer: JsonObject): void {
     const { kind } = this.#decide(answer);
-    if (kind === 'Wait' || kind === 'Clear') return;
+    if (kind === 'Wait' || kind === 'Clear' || kind === 'MarkPending') return;
     this.#options.logger.warn(
       { pod: formatName(name), decision: kind },
       'the API server accepted the resize, but stored something else',
@@ -203,6 +223,7 @@ export class PodReverter {
   }
 
   #forget(name: ObjectName): WorkResult {
+    this.#waiting.delete(formatName(name));
     this.#options.stuckPods.remove(name);
     return { kind: 'Done' };
   }
@@ -217,10 +238,14 @@ export class PodReverter {
   }
 }
 
-function again(source: 'Watched' | 'Unwatched'): WorkResult {
-  return source === 'Watched'
-    ? { kind: 'Done' }
-    : { kind: 'RunAgainAfter', ms: UNWATCHED_RETRY_MS };
+function isStep(decision: RevertDecision): decision is Step {
+  return ['Resize', 'MarkPending', 'Clear'].includes(decision.kind);
+}
+
+/** A watched pod is brought up by its events; one outside the watch has to be asked for. */
+function again(source: 'Watched' | 'Unwatched', until = Infinity, now = 0): WorkResult {
+  const ms = source === 'Watched' ? until - now : Math.min(until - now, UNWATCHED_RETRY_MS);
+  return ms === Infinity ? { kind: 'Done' } : { kind: 'RunAgainAfter', ms };
 }
 
 function patchOf(step: Step): Patch {

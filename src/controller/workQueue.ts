@@ -236,10 +236,8 @@ export class WorkQueue {
     const result = await this.#result(key);
     this.#running.delete(key);
     const next = earliestOf(run.next, this.#asked(key, run, result));
-    if (next !== undefined && !this.#isStopped) {
+    if (next !== undefined) {
       this.#schedule(key, next);
-    } else {
-      this.#failures.delete(key);
     }
     this.#pump();
     if (this.#isStopped && this.#running.size === 0) {

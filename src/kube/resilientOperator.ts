@@ -47,7 +47,7 @@ export abstract class ResilientOperator extends Operator {
   readonly #options: ResilientOperatorOptions;
   readonly #watches: ResourceWatch[] = [];
 
-  protected constructor(options: ResilientOperatorOptions) {
+  constructor(options: ResilientOperatorOptions) {
     super(operatorLogger(options.logger));
     this.kubeConfig = options.kubeConfig;
     this.k8sApi = options.kubeConfig.makeApiClient(CoreV1Api);

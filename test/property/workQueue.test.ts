@@ -240,7 +240,13 @@ describe('the heap of deadlines', () => {
   it('gives keys out as a sorted list would, after any moves and removals', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.string({ maxLength: 2 }), fc.option(fc.integer()))),
+        fc.array(
+          fc.tuple(
+            fc.integer({ min: 0, max: 30 }).map(String),
+            fc.option(fc.integer({ min: 0, max: 100 }), { freq: 3 }),
+          ),
+          { size: '+1', maxLength: 200 },
+        ),
         (moves) => {
           const heap = new DeadlineHeap();
           const model = new Map<string, number>();

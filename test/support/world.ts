@@ -1,7 +1,5 @@
 /** A real API server with a played node and a controller: what the tests of the main job live in. */
 import { expect } from '@jest/globals';
-import fastJsonPatch from 'fast-json-patch';
-import type { Operation } from 'fast-json-patch';
 import { BOOST_KEY, compileBoost, decideBoost, readPod } from '../../src/boost-engine';
 import type { CpuResources, PodFacts, RevertSettings } from '../../src/boost-engine';
 import { BoostOperator } from '../../src/controller';
@@ -22,6 +20,7 @@ import type { ControlPlane, ControlPlaneOptions } from './controlPlane';
 import { eventually } from './eventually';
 import { KubeletPlayer } from './kubelet';
 import type { AutoKubelet, PodName, ResizeAnswer } from './kubelet';
+import { patched } from './patched';
 
 export interface RunningController {
   readonly metrics: Metrics;
@@ -29,7 +28,13 @@ export interface RunningController {
 }
 
 /** Short times, but for the sweep: what it would find has to come by an event or a timer. */
-const SETTINGS = { maximumBoostMs: 600_000, boostDeletedGraceMs: 1_000, sweepIntervalMs: 600_000 };
+const SETTINGS = {
+  maximumBoostMs: 600_000,
+  boostDeletedGraceMs: 1_000,
+  unschedulableGraceMs: 500,
+  limitRangeDefaults: 'Avoid',
+  sweepIntervalMs: 600_000,
+} as const;
 
 export class World {
   readonly controlPlane: ControlPlane;
@@ -98,7 +103,11 @@ export class World {
     });
     await operator.start();
     await eventually(() => {
-      expect(operator.checks.map(({ problem }) => problem())).toEqual([undefined, undefined]);
+      expect(operator.checks.map(({ problem }) => problem())).toEqual([
+        undefined,
+        undefined,
+        undefined,
+      ]);
     });
     return {
       metrics,
@@ -183,12 +192,6 @@ export class World {
     const { status } = stored;
     return typeof status === 'object' && status !== null ? { ...status } : {};
   }
-}
-
-export function patched(object: JsonObject, patch: readonly unknown[]): JsonObject {
-  const document = structuredClone(object);
-  const operations = structuredClone(patch) as Operation[];
-  return fastJsonPatch.applyPatch(document, operations, true).newDocument;
 }
 
 function namespaceOf(object: JsonObject): string {

@@ -136,6 +136,21 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@0', 'a@100', 'a@300', 'a@700', 'a@1700', 'a@1800']);
   });
 
+  it('counts retries from the start after a success, also if the key was added meanwhile', async () => {
+    const results: (() => WorkResult)[] = [
+      () => ({ kind: 'Retry' }),
+      () => {
+        queue.addAt('a', 500);
+        return DONE;
+      },
+      () => ({ kind: 'Retry' }),
+    ];
+    const { queue, clock, started } = stage(() => results.shift()?.() ?? DONE);
+    queue.add('a');
+    await clock.advance(60_000);
+    expect(started).toEqual(['a@0', 'a@100', 'a@500', 'a@600']);
+  });
+
   it('retries no sooner than the server allows', async () => {
     const results: WorkResult[] = [{ kind: 'Retry', afterMs: 9_000 }];
     const { queue, clock, started } = stage(() => results.shift() ?? DONE);

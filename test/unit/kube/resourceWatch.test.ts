@@ -324,8 +324,8 @@ describe('a resource watch', () => {
     await watch.stop();
     await watch.synced;
     const calls = client.listed.length + client.watched.length;
-    await clock.advance(3_600_000);
     expect(clock.timers).toBe(0);
+    await clock.advance(3_600_000);
     expect(client.listed.length + client.watched.length).toBe(calls);
   });
 });

@@ -1,0 +1,116 @@
+/** Settings: defaults, upstream's names, and a clear word about every wrong value. */
+import { describe, expect, it } from '@jest/globals';
+import { parseAdmissionSettings, parseControllerSettings } from '../../../src/cli/settings';
+import type { Environment } from '../../../src/cli/settings';
+
+function controller(env: Environment) {
+  const parsed = parseControllerSettings(env);
+  if (parsed.kind === 'Invalid') throw new Error(parsed.problems.join('\n'));
+  return parsed.settings;
+}
+
+function admission(env: Environment) {
+  const parsed = parseAdmissionSettings(env);
+  if (parsed.kind === 'Invalid') throw new Error(parsed.problems.join('\n'));
+  return parsed.settings;
+}
+
+function problems(env: Environment): readonly string[] {
+  return [parseAdmissionSettings(env), parseControllerSettings(env)].flatMap((parsed) =>
+    parsed.kind === 'Invalid' ? parsed.problems : [],
+  );
+}
+
+describe('settings', () => {
+  it('have defaults that work without any variable', () => {
+    expect(controller({})).toEqual({
+      kubeconfig: undefined,
+      logLevel: 'info',
+      healthAddress: { host: undefined, port: 8081 },
+      metricsAddress: { host: undefined, port: 8080 },
+      sweepIntervalMs: 30_000,
+      maximumBoostMs: 3_600_000,
+      boostDeletedGraceMs: 5_000,
+      unschedulableGraceMs: 500,
+      limitRangeDefaults: 'Avoid',
+    });
+    expect(admission({})).toMatchObject({
+      webhookAddress: { host: undefined, port: 9443 },
+      certificateDirectory: '/tmp/startup-cpu-boost/certificates',
+      dnsNames: [],
+      drainMs: 10_000,
+    });
+  });
+
+  it('take an empty variable for one that is not set', () => {
+    expect(controller({ MGR_CHECK_INTERVAL: '', ZAP_LOG_LEVEL: '' })).toEqual(controller({}));
+  });
+
+  it.each([
+    ['debug', 'debug'],
+    ['WARN', 'warn'],
+    ['-5', 'debug'],
+    ['0', 'info'],
+    ['1', 'warn'],
+    ['2', 'error'],
+  ])('read the log level %s as %s', (text, level) => {
+    expect(controller({ ZAP_LOG_LEVEL: text }).logLevel).toBe(level);
+  });
+
+  it.each([
+    [':8081', { host: undefined, port: 8081 }],
+    ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
+    ['[::1]:9000', { host: '::1', port: 9000 }],
+    ['0', undefined],
+  ])('read the address %s', (text, address) => {
+    expect(controller({ HEALTH_PROBE_BIND_ADDR: text }).healthAddress).toEqual(address);
+  });
+
+  it('split the DNS names at commas', () => {
+    const { dnsNames } = admission({
+      WEBHOOK_DNS_NAMES: 'boost.ns.svc, boost.ns.svc.cluster.local,',
+    });
+    expect(dnsNames).toEqual(['boost.ns.svc', 'boost.ns.svc.cluster.local']);
+  });
+
+  it.each<[Environment, string]>([
+    [{ MGR_CHECK_INTERVAL: 'soon' }, 'MGR_CHECK_INTERVAL="soon": must be seconds, from 1 to 3600'],
+    [{ MGR_CHECK_INTERVAL: '0' }, 'MGR_CHECK_INTERVAL="0": must be seconds, from 1 to 3600'],
+    [{ MGR_CHECK_INTERVAL: '1.5' }, 'MGR_CHECK_INTERVAL="1.5": must be seconds, from 1 to 3600'],
+    [{ WEBHOOK_PORT: '65536' }, 'WEBHOOK_PORT="65536": must be a port number, from 0 to 65535'],
+    [
+      { WEBHOOK_DNS_NAMES: 'a,b c' },
+      'WEBHOOK_DNS_NAMES="a,b c": must be DNS names separated by commas; "b c" is none',
+    ],
+  ])('refuse %j and say what is allowed', (env, problem) => {
+    expect(problems(env)).toEqual([problem]);
+  });
+
+  it.each(['8081', 'localhost', ':70000', ':', 'a b:1'])('refuse the address %s', (text) => {
+    expect(problems({ METRICS_PROBE_BIND_ADDR: text })).toEqual(
+      Array.from(
+        { length: 2 },
+        () =>
+          `METRICS_PROBE_BIND_ADDR="${text}": must be [HOST]:PORT such as :8081, or 0 to switch it off`,
+      ),
+    );
+  });
+
+  it('report every wrong variable at once', () => {
+    const parsed = parseControllerSettings({ MGR_CHECK_INTERVAL: 'x', ZAP_LOG_LEVEL: 'loud' });
+    expect(parsed).toMatchObject({
+      kind: 'Invalid',
+      problems: [{}, {}].map(() => expect.any(String)),
+    });
+  });
+
+  it("say that a variable of upstream's has no effect, and why", () => {
+    const parsed = parseControllerSettings({ REMOVE_LIMITS: 'true' });
+    expect(parsed).toMatchObject({
+      kind: 'Settings',
+      warnings: [
+        'REMOVE_LIMITS has no effect: CPU limits are raised together with requests, never removed',
+      ],
+    });
+  });
+});
