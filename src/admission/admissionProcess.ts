@@ -2,12 +2,12 @@
 import type { HealthRoutes, ListenAddress, Logger, Metrics } from '../observability';
 import type { Clock } from '../kube';
 import { admissionApp } from './app';
-import type { BoostSource } from './app';
 import { loadOrCreateCertificate } from './certificate';
+import type { NamespaceSource } from './namespaceWatcher';
 import { startAdmissionServer } from './server';
 
 export interface AdmissionProcessOptions {
-  readonly boosts: BoostSource;
+  readonly namespaces: NamespaceSource;
   readonly settings: {
     readonly webhookAddress: ListenAddress;
     readonly certificateDirectory: string;
@@ -29,7 +29,7 @@ export interface AdmissionProcess {
 
 /** Rejects where the certificate or the address cannot be used; the error says which and why. */
 export async function startAdmission(options: AdmissionProcessOptions): Promise<AdmissionProcess> {
-  const { boosts, settings, logger, clock } = options;
+  const { namespaces, settings, logger, clock } = options;
   const certificate = await loadOrCreateCertificate({
     directory: settings.certificateDirectory,
     dnsNames: settings.dnsNames,
@@ -55,7 +55,7 @@ export async function startAdmission(options: AdmissionProcessOptions): Promise<
       live: [],
       ready: [
         { name: 'webhook-server', problem: () => server.problem() },
-        { name: 'boosts', problem: () => boosts.problem() },
+        { name: 'caches', problem: () => namespaces.problem() },
       ],
     },
     stop: () => server.drain(settings.drainMs),

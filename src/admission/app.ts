@@ -3,24 +3,17 @@ import type { IncomingMessage } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
 import type { Context } from 'koa';
-import type { CompiledBoost } from '../boost-engine';
 import type { Clock } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import { BodyReader } from './bodyReader';
 import { validateBoost } from './boostValidation';
+import type { NamespaceSource } from './namespaceWatcher';
 import { mutatePod } from './podMutation';
 import { answerReview, refuse } from './reviewEndpoint';
 import type { Reply, ReviewEndpoint } from './reviewEndpoint';
 
-/** The compiled boosts, as some cache holds them. */
-export interface BoostSource {
-  list(namespace: string): Iterable<CompiledBoost>;
-  /** Undefined once every boost has been read; else why not. */
-  problem(): string | undefined;
-}
-
 export interface AdmissionAppOptions {
-  readonly boosts: BoostSource;
+  readonly namespaces: NamespaceSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -47,7 +40,7 @@ const MAX_BODY_BYTES_TOGETHER = 64 * 2 ** 20;
 const BODY_TIMEOUT_MS = 10_000;
 
 export function admissionApp(options: AdmissionAppOptions): Koa {
-  const { boosts, logger, clock } = options;
+  const { namespaces, logger, clock } = options;
   const reader = new BodyReader(
     {
       bytes: MAX_BODY_BYTES,
@@ -57,7 +50,7 @@ export function admissionApp(options: AdmissionAppOptions): Koa {
     clock,
   );
   const router = new Router();
-  for (const endpoint of endpointsOf(boosts, clock)) {
+  for (const endpoint of endpointsOf(namespaces, clock)) {
     router.post(endpoint.path, async (context) => {
       observe(context, endpoint, options);
       const reply = await replyTo(context.req, reader, endpoint);
@@ -75,17 +68,17 @@ export function admissionApp(options: AdmissionAppOptions): Koa {
   return app;
 }
 
-function endpointsOf(boosts: BoostSource, clock: Clock): readonly ReviewEndpoint[] {
+function endpointsOf(namespaces: NamespaceSource, clock: Clock): readonly ReviewEndpoint[] {
   return [
     {
       path: MUTATE_PATH,
-      judge: (request) => mutatePod(request, boosts.list(request.namespace), clock.now()),
+      judge: (request) => mutatePod(request, namespaces.view(request.namespace), clock.now()),
       // Do no harm: a pod that would be created without us is created with us.
       withoutJudgement: (status) => ({ allowed: true, status }),
     },
     {
       path: VALIDATE_PATH,
-      judge: (request) => validateBoost(request, boosts.list(request.namespace)),
+      judge: (request) => validateBoost(request, namespaces.view(request.namespace).boosts),
       // As failurePolicy: Fail: every process reads every stored boost, so one that we cannot even
       // judge must not be stored.
       withoutJudgement: ({ code, message }) => ({

@@ -1,9 +1,10 @@
 /** The mutating webhook: boosts a pod that is being created, or says why it is left as it is. */
 import { decideBoost, fieldsOf, readMetadata, textOf } from '../boost-engine';
-import type { BoostDecision, CompiledBoost } from '../boost-engine';
+import type { BoostDecision } from '../boost-engine';
 import type { LogFields } from '../observability';
 import { isAbout } from './admissionReview';
 import type { AdmissionRequest, ReviewedResource } from './admissionReview';
+import type { NamespaceView } from './namespaceWatcher';
 import type { Ruling, RulingNote } from './ruling';
 
 const PODS: ReviewedResource = { group: '', plural: 'pods' };
@@ -17,19 +18,19 @@ const MAX_LOGGED_CONTAINERS = 20;
  *
  * The boosts of a dry run are answered like any other, but written down as what they are.
  *
- * @param boosts those of the namespace of the request; others do not count
+ * @param namespace the namespace of the request
  * @param now epoch milliseconds
  */
 export function mutatePod(
   request: AdmissionRequest,
-  boosts: Iterable<CompiledBoost>,
+  namespace: NamespaceView,
   now: number,
 ): Ruling {
   if (request.operation !== 'CREATE' || !isAbout(request, PODS)) return otherReview(request);
   const decision = decideBoost({
     pod: request.object,
     namespace: request.namespace,
-    boosts,
+    ...namespace,
     now,
   });
   const ruling = rulingOf(decision, identify(request));

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MUTATE_PATH, VALIDATE_PATH, admissionApp } from '../../../src/admission/app';
-import type { BoostSource } from '../../../src/admission/app';
+import type { NamespaceSource } from '../../../src/admission';
 import { compileBoost } from '../../../src/boost-engine';
 import { createMetrics, listen, portOf } from '../../../src/observability';
 import type { Metrics } from '../../../src/observability';
@@ -15,9 +15,12 @@ import { RecordingLogger, aBoostReview, aReview } from './reviews';
 
 const UID = 'c1d3b2f0-0d0b-4f6f-8f5c-0d4d5b0c4a11';
 
-const oneBoost: BoostSource = { list: () => [compileBoost(aBoost())], problem: () => undefined };
-const brokenBoosts: BoostSource = {
-  list: () => {
+const oneBoost: NamespaceSource = {
+  view: () => ({ boosts: [compileBoost(aBoost())], limitRanges: [], quotas: [] }),
+  problem: () => undefined,
+};
+const brokenBoosts: NamespaceSource = {
+  view: () => {
     throw new Error('the cache is broken');
   },
   problem: () => undefined,
@@ -28,8 +31,8 @@ let clock: ManualClock;
 let logger: RecordingLogger;
 let metrics: Metrics;
 
-async function serve(boosts: BoostSource): Promise<void> {
-  const handle = admissionApp({ boosts, logger, metrics, clock }).callback();
+async function serve(namespaces: NamespaceSource): Promise<void> {
+  const handle = admissionApp({ namespaces, logger, metrics, clock }).callback();
   server = createServer((incoming, response) => void handle(incoming, response));
   await listen(server, { host: '127.0.0.1', port: 0 });
 }

@@ -20,12 +20,13 @@ const LATER = NOW + 60_000;
 const doubled = compileBoost(aBoost());
 
 function judge(request: JsonObject, boosts: readonly CompiledBoost[] = [doubled]): Ruling {
-  return mutatePod(requestOf(aReview(request)), boosts, NOW);
+  return mutatePod(requestOf(aReview(request)), { boosts, limitRanges: [], quotas: [] }, NOW);
 }
 
 /** The pod that the API server would go on with. */
 function mutated(pod: JsonObject, boost: CompiledBoost = doubled, now = NOW): JsonObject {
-  const { answer } = mutatePod(requestOf(aReview({ object: pod })), [boost], now);
+  const namespace = { boosts: [boost], limitRanges: [], quotas: [] };
+  const { answer } = mutatePod(requestOf(aReview({ object: pod })), namespace, now);
   const copy = structuredClone(pod);
   const patch = (answer.patch ?? []).map((operation) => ({ ...operation }));
   return applyPatch(copy, patch, true).newDocument;

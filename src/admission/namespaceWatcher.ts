@@ -1,0 +1,54 @@
+/** Keeps at hand what a review depends on besides the pod, so that a review costs no call. */
+import { ResourceEventType } from '@dot-i/k8s-operator';
+import type { CompiledBoost } from '../boost-engine';
+import { LIMIT_RANGES, RESOURCE_QUOTAS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
+import type { JsonObject, ResourceRef, ResourceWatch } from '../kube';
+import { BoostCatalog } from '../resources';
+
+/** What a namespace says about the CPU of its pods. */
+export interface NamespaceView {
+  readonly boosts: Iterable<CompiledBoost>;
+  readonly limitRanges: readonly JsonObject[];
+  readonly quotas: readonly JsonObject[];
+}
+
+export interface NamespaceSource {
+  view(namespace: string): NamespaceView;
+  /** Undefined once everything has been read; else what has not. */
+  problem(): string | undefined;
+}
+
+export class NamespaceWatcher extends ResilientOperator implements NamespaceSource {
+  readonly #catalog = new BoostCatalog();
+  #limitRanges: ResourceWatch | undefined;
+  #quotas: ResourceWatch | undefined;
+
+  view(namespace: string): NamespaceView {
+    return {
+      boosts: this.#catalog.list(namespace),
+      limitRanges: this.#limitRanges?.cache.listNamespace(namespace) ?? [],
+      quotas: this.#quotas?.cache.listNamespace(namespace) ?? [],
+    };
+  }
+
+  /** An API server that is away later changes nothing: it would take every replica at one moment. */
+  problem(): string | undefined {
+    if (this.watches.length > 0 && this.watches.every((watch) => watch.isSynced)) return undefined;
+    return 'boosts, LimitRanges and ResourceQuotas have not all been read yet';
+  }
+
+  protected override init(): Promise<void> {
+    this.watchSelected(STARTUP_CPU_BOOSTS, {}, ({ type, object }) => {
+      if (type === ResourceEventType.Deleted) this.#catalog.remove(object);
+      else this.#catalog.upsert(object);
+    });
+    this.#limitRanges = this.#keep(LIMIT_RANGES);
+    this.#quotas = this.#keep(RESOURCE_QUOTAS);
+    return Promise.resolve();
+  }
+
+  /** A watch that is read from its cache alone. */
+  #keep(resource: ResourceRef): ResourceWatch {
+    return this.watchSelected(resource, {}, () => undefined);
+  }
+}
