@@ -12,6 +12,7 @@ import type { EndReason, StuckReason } from './reasons';
 import { parseRecord } from './record';
 import type { BoostRecord } from './record';
 import { isFinished, resizeProgress } from './resizeProgress';
+import type { ConfirmSettings } from './resizeProgress';
 import { afterRevert, clearPatch, pendingPatch, planRevert } from './revertPatch';
 import type { CpuChange, RevertPlan } from './revertPatch';
 
@@ -23,7 +24,7 @@ export type BoostKnowledge =
   /** The list is not complete yet, or could not be read: nothing is reverted for absence. */
   | { readonly kind: 'Unknown' };
 
-export interface RevertSettings extends EndSettings {
+export interface RevertSettings extends EndSettings, ConfirmSettings {
   /** How long a boost must be missing before its pods revert, in milliseconds. */
   readonly boostDeletedGraceMs: number;
   /** Reverts even where a LimitRange would then add its defaults to the pod. */

@@ -12,9 +12,6 @@ export type ResizeProgress =
   /** Refused for good: the kubelet looks at it again only after another change of the spec. */
   | { readonly kind: 'Infeasible'; readonly message: string };
 
-/** A kubelet confirms within 1 to 3 s when it is idle, and looks at each pod once a minute anyway. */
-const CONFIRM_TIMEOUT_MS = 30_000;
-
 /**
  * Without `status.observedGeneration` (Kubernetes before 1.34) the status may still be that of the
  * time before the resize; by then a kubelet that is well has written the next one.
@@ -26,6 +23,12 @@ export interface Waiting {
   readonly waitingSince?: number;
   /** Epoch milliseconds. */
   readonly now: number;
+  readonly settings: ConfirmSettings;
+}
+
+export interface ConfirmSettings {
+  /** How long a kubelet may take to confirm a resize, in milliseconds. */
+  readonly confirmTimeoutMs: number;
 }
 
 /**
@@ -37,7 +40,7 @@ export interface Waiting {
 export function resizeProgress(
   pod: PodFacts,
   containers: readonly ContainerFacts[],
-  { waitingSince, now }: Waiting,
+  { waitingSince, now, settings }: Waiting,
 ): ResizeProgress {
   if (!concernsKubelet(pod)) return { kind: 'Done' };
   const pending = pod.conditions.get('PodResizePending');
@@ -49,7 +52,7 @@ export function resizeProgress(
     const until = pod.observedGeneration === undefined ? since + SETTLE_MS : now;
     return now >= until ? { kind: 'Done' } : { kind: 'Waiting', until };
   }
-  const until = since + CONFIRM_TIMEOUT_MS;
+  const until = since + settings.confirmTimeoutMs;
   return now >= until ? { kind: 'NotConfirmed' } : { kind: 'Waiting', until };
 }
 

@@ -1,5 +1,5 @@
 /** The life of a process: settings, probes and metrics, work, and an orderly end on a signal. */
-import { createKubeClient, loadKubeConfig, systemClock } from '../kube';
+import { ServerClock, createKubeClient, loadKubeConfig, systemClock } from '../kube';
 import type { Clock, KubeClient, KubeConfig } from '../kube';
 import {
   createLogger,
@@ -42,11 +42,16 @@ export async function runUntilSignal<Settings extends CommonSettings>(
   const { settings, warnings } = parsed;
   const kubeConfig = tryLoadKubeConfig(settings.kubeconfig);
   if (kubeConfig.kind === 'Failed') return reportAll([kubeConfig.problem]);
-  const clock = systemClock();
+  const clock = new ServerClock(systemClock());
   const logger = createLogger(settings.logLevel, { process: name });
   for (const warning of warnings) logger.warn({}, warning);
   logUncaught(logger);
-  const client = createKubeClient(kubeConfig.value, { clock });
+  const client = createKubeClient(kubeConfig.value, {
+    clock,
+    onServerDate: (date, tookMs) => {
+      clock.observe(date, tookMs);
+    },
+  });
   const metrics = createMetrics();
   const context = { settings, kubeConfig: kubeConfig.value, client, clock, logger, metrics };
   const signal = nextSignal();

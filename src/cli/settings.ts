@@ -27,6 +27,7 @@ export interface ControllerSettings extends CommonSettings {
   readonly boostDeletedGraceMs: number;
   readonly unschedulableGraceMs: number;
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
+  readonly confirmTimeoutMs: number;
 }
 
 export type ParsedSettings<Settings> =
@@ -106,6 +107,8 @@ const controllerSchema = commonSchema.extend({
     what: 'milliseconds',
   }),
   REVERT_ANYWAY: yesOrNo('false'),
+  // A kubelet confirms within 1 to 3 s when it is idle.
+  KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
 });
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
@@ -126,6 +129,7 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
     unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
     limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
+    confirmTimeoutMs: values.KUBELET_CONFIRM_SECONDS * 1_000,
   }));
 }
 

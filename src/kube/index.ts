@@ -42,3 +42,4 @@ export type {
   ResilientOperatorOptions,
   WatchedSelection,
 } from './resilientOperator';
+export { ServerClock } from './serverClock';

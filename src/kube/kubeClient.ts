@@ -83,6 +83,8 @@ export interface KubeClient {
 
 export interface KubeClientOptions {
   readonly clock?: Clock;
+  /** Hears the Date header of each answer, and how long the answer took in milliseconds. */
+  readonly onServerDate?: (date: string, tookMs: number) => void;
   /** Sent with every request; the audit log shows it. */
   readonly userAgent?: string;
   /** For every call that gives none; 10 s unless given. */
@@ -130,6 +132,7 @@ interface Answer {
 
 class HttpKubeClient implements KubeClient {
   private readonly clock: Clock;
+  private readonly onServerDate: KubeClientOptions['onServerDate'];
   private readonly userAgent: string;
   private readonly timeoutMs: number;
   private kubeConfig: KubeConfig;
@@ -139,6 +142,7 @@ class HttpKubeClient implements KubeClient {
   constructor(kubeConfig: KubeConfig, options: KubeClientOptions) {
     this.kubeConfig = kubeConfig;
     this.clock = options.clock ?? systemClock();
+    this.onServerDate = options.onServerDate;
     this.userAgent = options.userAgent ?? 'startup-cpu-boost';
     this.timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
@@ -376,6 +380,7 @@ class HttpKubeClient implements KubeClient {
     signal: AbortSignal,
     bodyTimeout: number,
   ): Promise<Answer> {
+    const sentAt = this.clock.monotonic();
     const response = await agent.request({
       origin: credentials.origin,
       path: `${credentials.pathPrefix}${call.path}${queryString(call.query)}`,
@@ -392,7 +397,8 @@ class HttpKubeClient implements KubeClient {
       bodyTimeout,
       signal,
     });
-    const retryAfter = response.headers['retry-after'];
+    const { date, 'retry-after': retryAfter } = response.headers;
+    if (typeof date === 'string') this.onServerDate?.(date, this.clock.monotonic() - sentAt);
     return {
       status: response.statusCode,
       body: response.body,

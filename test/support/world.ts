@@ -8,6 +8,7 @@ import {
   NAMESPACES,
   PODS,
   STARTUP_CPU_BOOSTS,
+  ServerClock,
   createKubeClient,
   loadKubeConfig,
   systemClock,
@@ -33,6 +34,7 @@ const SETTINGS = {
   boostDeletedGraceMs: 1_000,
   unschedulableGraceMs: 500,
   limitRangeDefaults: 'Avoid',
+  confirmTimeoutMs: 30_000,
   sweepIntervalMs: 600_000,
 } as const;
 
@@ -85,13 +87,20 @@ export class World {
     return name;
   }
 
-  /** A controller in this process, with a client of its own. */
+  /** A controller in this process, with a client of its own; its machine's clock may be wrong. */
   async startController(
     settings: Partial<RevertSettings & { sweepIntervalMs: number }> = {},
+    { wrongByMs = 0 }: { readonly wrongByMs?: number } = {},
   ): Promise<RunningController> {
     const kubeConfig = loadKubeConfig({ kind: 'File', path: this.controlPlane.kubeconfigPath });
-    const clock = systemClock();
-    const client = createKubeClient(kubeConfig, { clock });
+    const machine = systemClock();
+    const clock = new ServerClock({ ...machine, now: () => machine.now() + wrongByMs });
+    const client = createKubeClient(kubeConfig, {
+      clock,
+      onServerDate: (date, tookMs) => {
+        clock.observe(date, tookMs);
+      },
+    });
     const metrics = createMetrics();
     const operator = new BoostOperator({
       kubeConfig,

@@ -33,6 +33,7 @@ describe('settings', () => {
       boostDeletedGraceMs: 5_000,
       unschedulableGraceMs: 500,
       limitRangeDefaults: 'Avoid',
+      confirmTimeoutMs: 30_000,
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
