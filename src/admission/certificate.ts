@@ -3,6 +3,7 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isObject } from '../boost-engine';
 import type { Clock } from '../kube';
 import { makeSelfSignedCertificate } from './selfSignedCertificate';
 
@@ -113,7 +114,7 @@ async function readText(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isObject(error) && 'code' in error && error.code === 'ENOENT') return undefined;
     throw new CertificateError(`${file} cannot be read: ${messageOf(error)}`);
   }
 }

@@ -8,10 +8,12 @@ export type ContainerMatcher =
   | { readonly kind: 'RegexName'; readonly pattern: string; readonly regex: RE2JS };
 
 /**
- * Bound on a pattern. RE2 matches in time linear to pattern times text, and a container name has at
- * most 63 characters, so a match costs microseconds whatever the pattern is.
+ * Bounds on a pattern. RE2 matches in time linear to program times text, and a container name has at
+ * most 63 characters. A few characters can stand for a large program (`(.?){1000}`, again and again),
+ * which took half a second for one name; within this bound it is a few milliseconds at most.
  */
 const MAX_PATTERN_LENGTH = 256;
+const MAX_PROGRAM_SIZE = 2_000;
 
 export function matchesContainer(matcher: ContainerMatcher, name: string): boolean {
   switch (matcher.kind) {
@@ -84,7 +86,10 @@ function compileRegexName(
     return undefined;
   }
   try {
-    return { kind: 'RegexName', pattern, regex: RE2JS.compile(pattern) };
+    const regex = RE2JS.compile(pattern);
+    if (regex.programSize() <= MAX_PROGRAM_SIZE) return { kind: 'RegexName', pattern, regex };
+    issues.add(path, 'must be a simpler regular expression: its repetitions multiply to too much');
+    return undefined;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     issues.add(path, `must be a regular expression in RE2 syntax: ${why}`);

@@ -25,7 +25,7 @@ export type BoostEnd =
 
 /** Settings that hold for every boost, in milliseconds. */
 export interface EndSettings {
-  /** Longest time from PodScheduled, and of a pod without a node from its creation. */
+  /** Longest time from PodScheduled, and of a pod that is not known to be scheduled from its creation. */
   readonly maximumBoostMs: number;
   /** How long a pod that no node has room for keeps its boost. */
   readonly unschedulableGraceMs: number;
@@ -62,14 +62,15 @@ export function boostEnd(
  * the scheduler, which sees the change, tries again at once.
  */
 function unscheduledEnd(pod: PodFacts, settings: EndSettings, now: number): BoostEnd {
-  if (pod.nodeName !== undefined) return { kind: 'NotYet' };
-  const lacksCpuSince = lackOfCpu(pod);
+  const hasNode = pod.nodeName !== undefined;
+  const lacksCpuSince = hasNode ? undefined : lackOfCpu(pod);
   const graceEnd =
     lacksCpuSince === undefined ? Infinity : lacksCpuSince + settings.unschedulableGraceMs;
   const maximumEnd =
     pod.createdAt === undefined ? Infinity : pod.createdAt + settings.maximumBoostMs;
   const at = Math.min(graceEnd, maximumEnd);
-  if (now >= at) return { kind: 'Ended', reason: 'Unschedulable', at };
+  // A pod with a node and no time of its scheduling must end as well.
+  if (now >= at) return { kind: 'Ended', reason: hasNode ? 'MaximumElapsed' : 'Unschedulable', at };
   return at === Infinity ? { kind: 'NotYet' } : { kind: 'NotYet', until: at };
 }
 

@@ -1,14 +1,15 @@
 /** What the LimitRanges of a namespace allow, and what they would add: plugin/pkg/admission/limitranger. */
 import { fieldsOf, itemsOf, textsOf } from './json';
+import type { ContainerFacts } from './pod';
 import type { ContainerResources } from './qosClass';
-import { parseQuantity } from './quantity';
+import { parseQuantity, roundUpToMilli } from './quantity';
 import type { Quantity } from './quantity';
 
 /** One item of a LimitRange that is about CPU or adds defaults. */
 export interface LimitRangeItem {
   readonly type: 'Container' | 'Pod';
   readonly maxCpu?: Quantity;
-  /** Largest quotient of limit and request, in billionths. */
+  /** Largest quotient of limit and request, in billionths, whole thousandths as the maximum is. */
   readonly maxCpuRatio?: Quantity;
   /** What a container without the key is given, on every change of the pod. */
   readonly defaultLimits: ReadonlyMap<string, string>;
@@ -17,11 +18,10 @@ export interface LimitRangeItem {
 
 export interface PodShape {
   readonly containers: readonly ContainerResources[];
-  readonly initContainers: readonly ContainerResources[];
+  readonly initContainers: readonly InitContainer[];
 }
 
-/** A quotient of 1, in billionths. */
-const ONE = 1_000_000_000n;
+type InitContainer = ContainerResources & Pick<ContainerFacts, 'restartsAlways'>;
 
 /** Only CPU and memory can be changed by a resize, so only these are added there. */
 const RESIZABLE = ['cpu', 'memory'] as const;
@@ -33,8 +33,8 @@ export function readLimitRange(limitRange: unknown): readonly LimitRangeItem[] {
     const item = fieldsOf(value);
     const type = item.get('type');
     if (type !== 'Container' && type !== 'Pod') return [];
-    const maxCpu = parseQuantity(fieldsOf(item.get('max')).get('cpu'));
-    const maxCpuRatio = parseQuantity(fieldsOf(item.get('maxLimitRequestRatio')).get('cpu'));
+    const maxCpu = parseMilli(fieldsOf(item.get('max')).get('cpu'));
+    const maxCpuRatio = parseMilli(fieldsOf(item.get('maxLimitRequestRatio')).get('cpu'));
     return [
       {
         type,
@@ -45,6 +45,12 @@ export function readLimitRange(limitRange: unknown): readonly LimitRangeItem[] {
       },
     ];
   });
+}
+
+/** LimitRanger compares whole thousandths, rounded up. */
+function parseMilli(value: unknown): Quantity | undefined {
+  const quantity = parseQuantity(value);
+  return quantity === undefined ? undefined : roundUpToMilli(quantity);
 }
 
 /** Whether the API server would refuse a pod of this shape for its CPU. */
@@ -72,15 +78,33 @@ function exceeds(
     return true;
   }
   if (maxCpuRatio === undefined) return false;
-  return !request || !limit || limit * ONE > maxCpuRatio * request;
+  if (!request || !limit) return true;
+  // In floating point as there: 161m over 5m comes out a little above 32.2, and is refused.
+  return (milliOf(limit) / milliOf(request)) * 1_000 > milliOf(maxCpuRatio);
 }
 
-/** The larger of the sum over the containers and the largest init container. */
+function milliOf(quantity: Quantity): number {
+  return Number(quantity / 1_000_000n);
+}
+
+/**
+ * What the pod needs at most at a time: the containers with the sidecars, or an init container with
+ * the sidecars that were started before it.
+ */
 function podCpu(pod: PodShape, key: 'requests' | 'limits'): Quantity | undefined {
-  const sum = pod.containers.map((container) => cpuOf(container[key])).reduce(add, undefined);
-  return pod.initContainers
-    .map((container) => cpuOf(container[key]))
-    .reduce((a, b) => (b !== undefined && (a === undefined || b > a) ? b : a), sum);
+  let sidecars: Quantity | undefined;
+  let starting: Quantity | undefined;
+  for (const container of pod.initContainers) {
+    const together = add(sidecars, cpuOf(container[key]));
+    starting = larger(starting, together);
+    if (container.restartsAlways) sidecars = together;
+  }
+  const running = pod.containers.map((container) => cpuOf(container[key])).reduce(add, sidecars);
+  return larger(running, starting);
+}
+
+function larger(a: Quantity | undefined, b: Quantity | undefined): Quantity | undefined {
+  return b !== undefined && (a === undefined || b > a) ? b : a;
 }
 
 function add(a: Quantity | undefined, b: Quantity | undefined): Quantity | undefined {
@@ -88,7 +112,7 @@ function add(a: Quantity | undefined, b: Quantity | undefined): Quantity | undef
 }
 
 function cpuOf(list: ReadonlyMap<string, string> | undefined): Quantity | undefined {
-  return parseQuantity(list?.get('cpu'));
+  return parseMilli(list?.get('cpu'));
 }
 
 /**
@@ -97,12 +121,14 @@ function cpuOf(list: ReadonlyMap<string, string> | undefined): Quantity | undefi
  */
 export function addsDefaults(items: readonly LimitRangeItem[], pod: PodShape): boolean {
   return [...pod.containers, ...pod.initContainers].some((container) =>
-    items.some(({ defaultLimits, defaultRequests }) =>
-      RESIZABLE.some(
-        (resource) =>
-          isMissing(resource, defaultLimits, container.limits) ||
-          isMissing(resource, defaultRequests, container.requests),
-      ),
+    items.some(
+      ({ type, defaultLimits, defaultRequests }) =>
+        type === 'Container' &&
+        RESIZABLE.some(
+          (resource) =>
+            isMissing(resource, defaultLimits, container.limits) ||
+            isMissing(resource, defaultRequests, container.requests),
+        ),
     ),
   );
 }

@@ -16,6 +16,8 @@ export interface ContainerFacts {
   readonly requests: ReadonlyMap<string, string> | undefined;
   readonly limits: ReadonlyMap<string, string> | undefined;
   readonly hasClaims: boolean;
+  /** `restartPolicy: Always`: among the init containers, a sidecar. */
+  readonly restartsAlways: boolean;
   /** A change of CPU would restart the container (`resizePolicy`). */
   readonly restartsOnCpuResize: boolean;
 }
@@ -116,6 +118,7 @@ function readContainers(value: unknown): ContainerFacts[] {
       requests,
       limits,
       hasClaims: itemsOf(resources.get('claims')).length > 0,
+      restartsAlways: container.get('restartPolicy') === 'Always',
       restartsOnCpuResize: itemsOf(container.get('resizePolicy')).some(restartsOnCpu),
     };
   });

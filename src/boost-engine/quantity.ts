@@ -71,11 +71,17 @@ export function increaseByPercent(quantity: Quantity, percent: bigint): Quantity
   return roundUpToMilli(divideRoundingUp(quantity * (100n + percent), 100n));
 }
 
-/** Whether two texts name the same quantity (`0.5` and `500m`), or are both absent. */
+/**
+ * Whether two texts name the same CPU (`0.5` and `500m`), or are both absent.
+ *
+ * They are compared as the API server stores them, in whole milli-cores: a record may have kept a
+ * finer original, which the pod can never equal.
+ */
 export function sameQuantity(a: string | undefined, b: string | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  const quantity = parseQuantity(a);
-  return quantity !== undefined && quantity === parseQuantity(b);
+  const [left, right] = [parseQuantity(a), parseQuantity(b)];
+  if (left === undefined || right === undefined) return false;
+  return roundUpToMilli(left) === roundUpToMilli(right);
 }
 
 function divideRoundingUp(value: bigint, divisor: bigint): bigint {

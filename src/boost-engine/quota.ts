@@ -58,16 +58,17 @@ function matchesExpression(expression: object, subject: QuotaSubject): boolean {
   const fields = fieldsOf(expression);
   const scope = textOf(fields.get('scopeName'));
   if (scope !== 'PriorityClass') return matchesScope(scope, subject);
-  const isListed = itemsOf(fields.get('values')).includes(subject.priorityClassName);
+  const hasClass = subject.priorityClassName !== '';
+  const isListed = hasClass && itemsOf(fields.get('values')).includes(subject.priorityClassName);
   switch (fields.get('operator')) {
     case 'In':
       return isListed;
     case 'NotIn':
       return !isListed;
     case 'Exists':
-      return subject.priorityClassName !== '';
+      return hasClass;
     case 'DoesNotExist':
-      return subject.priorityClassName === '';
+      return !hasClass;
     default:
       return true;
   }

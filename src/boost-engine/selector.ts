@@ -58,9 +58,7 @@ export function compileSelector(value: unknown, path: string, issues: IssueList)
   const fields = fieldsOf(value);
   return [
     ...compileMatchLabels(fields.get('matchLabels'), `${path}.matchLabels`, issues),
-    ...itemsOf(fields.get('matchExpressions')).flatMap((expression, index) =>
-      compileExpression(expression, `${path}.matchExpressions[${index}]`, issues),
-    ),
+    ...compileExpressions(fields.get('matchExpressions'), `${path}.matchExpressions`, issues),
   ];
 }
 
@@ -74,13 +72,30 @@ function compileMatchLabels(value: unknown, path: string, issues: IssueList): Re
   return [...labels].map(([key, text]) => ({ operator: 'In', key, values: new Set([text]) }));
 }
 
+/** Anything but a list would silently select more pods than was meant. */
+function compileExpressions(value: unknown, path: string, issues: IssueList): Requirement[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) {
+    issues.add(path, 'must be a list of expressions with key, operator and values');
+    return [];
+  }
+  return itemsOf(value).flatMap((expression, index) =>
+    compileExpression(expression, `${path}[${index}]`, issues),
+  );
+}
+
 function compileExpression(value: unknown, path: string, issues: IssueList): Requirement[] {
   const fields = fieldsOf(value);
   const key = textOf(fields.get('key'));
   const operator = fields.get('operator');
-  const values = itemsOf(fields.get('values')).filter((item) => typeof item === 'string');
+  const items = itemsOf(fields.get('values'));
+  const values = items.filter((item) => typeof item === 'string');
   if (key === undefined || key === '') {
     issues.add(`${path}.key`, 'must be a label key');
+    return [];
+  }
+  if (values.length < items.length) {
+    issues.add(`${path}.values`, 'must be strings');
     return [];
   }
   switch (operator) {

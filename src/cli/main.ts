@@ -17,14 +17,13 @@ async function main(args: readonly string[]): Promise<number> {
   return command.run(process.env);
 }
 
+// exit() and not exitCode: open watches and sockets would keep a process that failed to start.
 main(process.argv.slice(2)).then(
-  (code) => {
-    process.exitCode = code;
-  },
+  (code) => process.exit(code),
   (error: unknown) => {
     process.stderr.write(
       `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
     );
-    process.exitCode = 1;
+    process.exit(1);
   },
 );

@@ -30,18 +30,18 @@ export interface RunningProcess {
 
 /**
  * Runs a process until SIGTERM or SIGINT, and resolves with its exit code. A second signal ends it
- * at once. Nothing else ends it: an error that nobody caught is logged, since a process that goes
- * on judging pods does less harm than one that restarts in a loop.
+ * at once. Once it has started nothing else ends it: an error that nobody caught is logged, since a
+ * process that goes on judging pods does less harm than one that restarts in a loop.
  */
 export async function runUntilSignal<Settings extends CommonSettings>(
   name: string,
   parsed: ParsedSettings<Settings>,
   start: (context: ProcessContext<Settings>) => Promise<RunningProcess>,
 ): Promise<number> {
-  if (parsed.kind === 'Invalid') return reportAll(parsed.problems);
+  if (parsed.kind === 'Invalid') return report(2, parsed.problems);
   const { settings, warnings } = parsed;
   const kubeConfig = tryLoadKubeConfig(settings.kubeconfig);
-  if (kubeConfig.kind === 'Failed') return reportAll([kubeConfig.problem]);
+  if (kubeConfig.kind === 'Failed') return report(2, [kubeConfig.problem]);
   const clock = new ServerClock(systemClock());
   const logger = createLogger(settings.logLevel, { process: name });
   for (const warning of warnings) logger.warn({}, warning);
@@ -55,11 +55,9 @@ export async function runUntilSignal<Settings extends CommonSettings>(
   const metrics = createMetrics();
   const context = { settings, kubeConfig: kubeConfig.value, client, clock, logger, metrics };
   const signal = nextSignal();
-  const running = await start(context);
-  const servers = [
-    await serve(healthApp(running.checks), settings.healthAddress),
-    await serve(metricsApp(metrics), settings.metricsAddress),
-  ];
+  const started = await startAll(context, start);
+  if (started.kind === 'Failed') return report(1, [`${name} cannot start: ${started.problem}`]);
+  const { running, servers } = started;
   logger.info({ ports: servers.map((server) => server?.port) }, 'started');
   logger.info({ signal: await signal }, 'stopping');
   await running.stop();
@@ -69,11 +67,44 @@ export async function runUntilSignal<Settings extends CommonSettings>(
   return 0;
 }
 
+type Started =
+  | {
+      readonly kind: 'Started';
+      readonly running: RunningProcess;
+      readonly servers: readonly (RunningServer | undefined)[];
+    }
+  | { readonly kind: 'Failed'; readonly problem: string };
+
+/** What was started before the failure goes on: the caller is to end the process. */
+async function startAll<Settings extends CommonSettings>(
+  context: ProcessContext<Settings>,
+  start: (context: ProcessContext<Settings>) => Promise<RunningProcess>,
+): Promise<Started> {
+  const { settings, metrics } = context;
+  try {
+    const running = await start(context);
+    const servers = [
+      await serve('HEALTH_PROBE_BIND_ADDR', settings.healthAddress, healthApp(running.checks)),
+      await serve('METRICS_PROBE_BIND_ADDR', settings.metricsAddress, metricsApp(metrics)),
+    ];
+    return { kind: 'Started', running, servers };
+  } catch (error) {
+    return { kind: 'Failed', problem: messageOf(error) };
+  }
+}
+
+/** Rejects with the name of the setting, since the system's error tells the address alone. */
 async function serve(
-  app: Koa,
+  variable: string,
   address: ListenAddress | undefined,
+  app: Koa,
 ): Promise<RunningServer | undefined> {
-  return address === undefined ? undefined : startHttpServer(app, address);
+  if (address === undefined) return undefined;
+  try {
+    return await startHttpServer(app, address);
+  } catch (error) {
+    throw new Error(`${variable}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 type Loaded =
@@ -86,16 +117,15 @@ function tryLoadKubeConfig(path: string | undefined): Loaded {
       path === undefined ? { kind: 'Default' as const } : { kind: 'File' as const, path };
     return { kind: 'Loaded', value: loadKubeConfig(source) };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
     const what =
       path === undefined ? 'no KUBECONFIG, and no service account' : `KUBECONFIG="${path}"`;
-    return { kind: 'Failed', problem: `${what}: ${why}` };
+    return { kind: 'Failed', problem: `${what}: ${messageOf(error)}` };
   }
 }
 
-function reportAll(problems: readonly string[]): number {
+function report(code: number, problems: readonly string[]): number {
   for (const problem of problems) process.stderr.write(`${problem}\n`);
-  return 2;
+  return code;
 }
 
 function nextSignal(): Promise<NodeJS.Signals> {
@@ -112,4 +142,8 @@ function logUncaught(logger: Logger): void {
   process.on('unhandledRejection', (error) => {
     logger.error({ error }, 'a rejection that nobody handled');
   });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

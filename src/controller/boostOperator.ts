@@ -63,7 +63,10 @@ export class BoostOperator extends ResilientOperator {
     super(options);
     const { client, clock, logger, metrics, settings } = options;
     this.#options = options;
-    this.#stuckPods = new StuckPods(metrics.stuckPods);
+    this.#stuckPods = new StuckPods(metrics.stuckPods, (name) => {
+      const pod = this.#pods?.cache.get(name.namespace, name.name);
+      if (pod !== undefined) this.#queueStatusOf(pod);
+    });
     this.#directory = new BoostDirectory({
       catalog: this.#catalog,
       isComplete: () => this.#boosts?.isSynced === true,
@@ -176,6 +179,13 @@ export class BoostOperator extends ResilientOperator {
 
   #queuePod(pod: JsonObject): void {
     this.#queue.add(formatKey({ kind: 'Pod', ...nameOf(pod) }), 'critical');
+  }
+
+  /** The status of the boost that the pod's label names. */
+  #queueStatusOf(pod: JsonObject): void {
+    const { namespace = '', labels } = readMetadata(pod);
+    const name = labels?.get(BOOST_KEY);
+    if (name !== undefined) this.#queueStatus({ namespace, name });
   }
 
   #queueStatus(name: ObjectName): void {

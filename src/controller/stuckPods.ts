@@ -11,17 +11,22 @@ export class StuckPods {
   readonly #codes = new Map<string, StuckCode>();
   readonly #gauge: Metrics['stuckPods'];
 
-  constructor(gauge: Metrics['stuckPods']) {
+  readonly #onChange: (pod: ObjectName) => void;
+
+  /** `onChange` hears of each pod that gets stuck, or gets on again. */
+  constructor(gauge: Metrics['stuckPods'], onChange: (pod: ObjectName) => void) {
     this.#gauge = gauge;
+    this.#onChange = onChange;
   }
 
   /** True if the pod was not stuck for this reason before. */
   add(pod: ObjectName, code: StuckCode): boolean {
     const before = this.#codes.get(formatName(pod));
     if (before === code) return false;
-    this.remove(pod);
+    if (before !== undefined) this.#gauge.dec({ reason: before });
     this.#codes.set(formatName(pod), code);
     this.#gauge.inc({ reason: code });
+    this.#onChange(pod);
     return true;
   }
 
@@ -30,6 +35,7 @@ export class StuckPods {
     if (code === undefined) return;
     this.#codes.delete(formatName(pod));
     this.#gauge.dec({ reason: code });
+    this.#onChange(pod);
   }
 
   has(pod: ObjectName): boolean {
