@@ -8,6 +8,7 @@ export async function startControllerProcess(
 ): Promise<RunningProcess> {
   const operator = new BoostOperator(context);
   await operator.start();
+  operator.act(() => true);
   return {
     checks: { live: [], ready: operator.checks },
     stop: () => operator.close(),

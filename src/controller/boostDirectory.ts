@@ -1,51 +1,46 @@
 /** What the controller knows about the boost that a pod's label names. */
-import { BOOST_KEY, readMetadata } from '../boost-engine';
 import type { BoostKnowledge } from '../boost-engine';
-import type { Clock } from '../kube';
-import type { BoostCatalog } from '../resources';
-
-export interface BoostDirectoryOptions {
-  readonly catalog: BoostCatalog;
-  /** Whether the catalog holds a complete list. */
-  readonly isComplete: () => boolean;
-  readonly clock: Clock;
-}
+import type { Clock, JsonObject } from '../kube';
+import { boostNameOf } from './clusterView';
+import type { ClusterView } from './clusterView';
+import { formatName, nameOf } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
 
 export class BoostDirectory {
-  readonly #options: BoostDirectoryOptions;
+  readonly #view: ClusterView;
+  readonly #clock: Clock;
   /** Epoch milliseconds at which a boost was first found missing, by namespace and name. */
   readonly #missingSince = new Map<string, number>();
 
-  constructor(options: BoostDirectoryOptions) {
-    this.#options = options;
+  constructor(view: ClusterView, clock: Clock) {
+    this.#view = view;
+    this.#clock = clock;
   }
 
   /** "The same boost" means the same namespace and name: recreating one changes nothing. */
-  knowledgeFor(pod: unknown): BoostKnowledge {
-    const { catalog, isComplete, clock } = this.#options;
-    if (!isComplete()) return { kind: 'Unknown' };
-    const { namespace = '', labels } = readMetadata(pod);
-    const name = labels?.get(BOOST_KEY) ?? '';
-    const key = `${namespace}/${name}`;
-    const boost = catalog.get(namespace, name);
+  knowledgeFor(pod: JsonObject): BoostKnowledge {
+    if (!this.#view.isComplete) return { kind: 'Unknown' };
+    const name = namedBy(pod);
+    const boost = this.#view.boost(name)?.compiled;
     if (boost !== undefined) {
-      this.#missingSince.delete(key);
+      this.#missingSince.delete(formatName(name));
       return { kind: 'Present', boost };
     }
-    const since = this.#missingSince.get(key) ?? clock.now();
-    this.#missingSince.set(key, since);
+    const since = this.#missingSince.get(formatName(name)) ?? this.#clock.now();
+    this.#missingSince.set(formatName(name), since);
     return { kind: 'Absent', since };
   }
 
   /** Forgets missing boosts that no pod names any more. */
-  forgetUnnamed(pods: Iterable<unknown>): void {
-    const named = new Set<string>();
-    for (const pod of pods) {
-      const { namespace = '', labels } = readMetadata(pod);
-      named.add(`${namespace}/${labels?.get(BOOST_KEY) ?? ''}`);
-    }
+  forgetUnnamed(): void {
+    const named = new Set(this.#view.pods.map((pod) => formatName(namedBy(pod))));
     for (const key of this.#missingSince.keys()) {
       if (!named.has(key)) this.#missingSince.delete(key);
     }
   }
+}
+
+/** A pod that lost its label names no boost, and none has an empty name. */
+function namedBy(pod: JsonObject): ObjectName {
+  return boostNameOf(pod) ?? { namespace: nameOf(pod).namespace, name: '' };
 }

@@ -1,22 +1,19 @@
 /** Keeps the status of each boost in step with the pods that carry it. */
 import { isDeepStrictEqual } from 'node:util';
-import { boostStatus, fieldsOf } from '../boost-engine';
-import type { BoostStatus, BoostTally, CompiledBoost } from '../boost-engine';
-import type { Clock, JsonObject } from '../kube';
+import { boostStatus, fieldsOf, readMetadata } from '../boost-engine';
+import type { BoostStatus, BoostTally } from '../boost-engine';
+import { STARTUP_CPU_BOOSTS } from '../kube';
+import type { Clock, JsonObject, KubeClient } from '../kube';
 import type { Metrics } from '../observability';
-import { formatName } from './reconcileKey';
+import type { ClusterView } from './clusterView';
+import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
+import type { StuckPods } from './stuckPods';
 
 export interface BoostStatusWriterOptions {
-  /** The boost as the watch last delivered it, and compiled; undefined where there is none. */
-  readonly boost: (
-    name: ObjectName,
-  ) => { readonly object: JsonObject; readonly compiled: CompiledBoost } | undefined;
-  /** The pods that carry the boost's label. */
-  readonly podsOf: (name: ObjectName) => readonly JsonObject[];
-  readonly isStuck: (pod: JsonObject) => boolean;
-  /** Writes the status subresource; throws where that fails. */
-  readonly write: (boost: JsonObject, status: BoostStatus) => Promise<void>;
+  readonly view: ClusterView;
+  readonly stuckPods: StuckPods;
+  readonly client: KubeClient;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
@@ -31,26 +28,35 @@ export class BoostStatusWriter {
 
   /** Writes the status if it differs from the stored one. */
   async reconcile(name: ObjectName): Promise<void> {
-    const { boost, podsOf, isStuck, write, clock } = this.#options;
-    const found = boost(name);
+    const { view, stuckPods, clock } = this.#options;
+    const found = view.boost(name);
     if (found === undefined) {
       this.#forget(name);
       return;
     }
-    const pods = podsOf(name);
+    const pods = view.podsOf(name);
     const previous = found.object.status;
     const before = this.#tallies.get(formatName(name));
     const { status, tally } = boostStatus({
       boost: found.compiled,
       pods,
-      stuckPods: pods.filter(isStuck).length,
+      stuckPods: pods.filter((pod) => stuckPods.has(nameOf(pod))).length,
       previous,
       tally: before,
       now: clock.now(),
     });
     this.#tallies.set(formatName(name), tally);
     this.#measure(name, status, before);
-    if (!isUpToDate(previous, status)) await write(found.object, status);
+    if (!isUpToDate(previous, status)) await this.#write(found.object, status);
+  }
+
+  /** The uid is the guard: a boost recreated under the name has a status of its own. */
+  async #write(boost: JsonObject, status: BoostStatus): Promise<void> {
+    const { uid } = readMetadata(boost);
+    await this.#options.client.patch(
+      { ...STARTUP_CPU_BOOSTS, ...nameOf(boost), subresource: 'status' },
+      { type: 'merge', body: { metadata: { uid }, status } },
+    );
   }
 
   #measure(name: ObjectName, status: BoostStatus, before: BoostTally | undefined): void {

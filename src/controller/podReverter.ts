@@ -5,17 +5,15 @@ import { ApiError, PODS, failureAction } from '../kube';
 import type { ApiFailure, Clock, JsonObject, KubeClient, ObjectRef, Patch } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import type { BoostDirectory } from './boostDirectory';
-import { formatName } from './reconcileKey';
+import type { ClusterView } from './clusterView';
+import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
 import type { StuckCode, StuckPods } from './stuckPods';
 import type { WorkResult } from './workQueue';
 
 export interface PodReverterOptions {
   readonly client: KubeClient;
-  /** The LimitRanges of a namespace. */
-  readonly limitRanges: (namespace: string) => readonly JsonObject[];
-  /** The pod as the watch last delivered it; undefined where it is not among the labelled pods. */
-  readonly cachedPod: (pod: ObjectName) => JsonObject | undefined;
+  readonly view: ClusterView;
   readonly boosts: BoostDirectory;
   readonly stuckPods: StuckPods;
   readonly settings: RevertSettings;
@@ -70,7 +68,7 @@ export class PodReverter {
    * @throws ApiError for failures that the caller retries
    */
   async reconcile(name: ObjectName): Promise<WorkResult> {
-    const cached = this.#options.cachedPod(name);
+    const cached = this.#options.view.pod(name);
     if (cached !== undefined) return this.#advance(name, cached, 'Watched');
     const pod = await this.#fetch(name);
     return pod === undefined ? this.#forget(name) : this.#advance(name, pod, 'Unwatched');
@@ -100,14 +98,14 @@ export class PodReverter {
   }
 
   #decide(pod: JsonObject): RevertDecision {
-    const { boosts, clock, limitRanges, settings } = this.#options;
-    const { namespace = '', name = '', uid } = readMetadata(pod);
-    const noted = this.#waiting.get(formatName({ namespace, name }));
+    const { boosts, clock, settings, view } = this.#options;
+    const { uid } = readMetadata(pod);
+    const noted = this.#waiting.get(formatName(nameOf(pod)));
     const waiting = noted?.uid === uid ? noted : undefined;
     return decideRevert({
       pod,
       boost: boosts.knowledgeFor(pod),
-      limitRanges: limitRanges(namespace),
+      limitRanges: view.limitRangesIn(nameOf(pod).namespace),
       ...(waiting === undefined ? {} : { waitingSince: waiting.since }),
       now: clock.now(),
       settings,

@@ -1,4 +1,6 @@
 /** The names under which objects are known and work on them is queued. */
+import { readMetadata } from '../boost-engine';
+import type { JsonObject } from '../kube';
 
 export interface ObjectName {
   readonly namespace: string;
@@ -7,6 +9,11 @@ export interface ObjectName {
 
 export interface ReconcileKey extends ObjectName {
   readonly kind: 'Pod' | 'Boost';
+}
+
+export function nameOf(object: JsonObject): ObjectName {
+  const { namespace = '', name = '' } = readMetadata(object);
+  return { namespace, name };
 }
 
 /** Neither namespaces nor names have a slash, so the text is unambiguous. */

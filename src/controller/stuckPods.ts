@@ -38,6 +38,12 @@ export class StuckPods {
     this.#onChange(pod);
   }
 
+  /** Forgets all of them, without a word. */
+  clear(): void {
+    this.#codes.clear();
+    this.#gauge.reset();
+  }
+
   has(pod: ObjectName): boolean {
     return this.#codes.has(formatName(pod));
   }

@@ -89,6 +89,12 @@ export class WorkQueue {
     return ready + waiting + running;
   }
 
+  /** Whether the key is to run, runs, or waits for its time. */
+  has(key: string): boolean {
+    const { critical, normal } = this.#ready;
+    return this.#bands.has(key) || this.#running.has(key) || critical.has(key) || normal.has(key);
+  }
+
   /** Keys whose retries are counted; none of them is done. */
   get remembered(): number {
     return this.#failures.size;

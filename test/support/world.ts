@@ -111,6 +111,7 @@ export class World {
       settings: { ...SETTINGS, ...settings },
     });
     await operator.start();
+    operator.act(() => true);
     await eventually(() => {
       expect(operator.checks.map(({ problem }) => problem())).toEqual([
         undefined,

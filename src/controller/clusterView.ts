@@ -1,0 +1,71 @@
+/** Gathers: what the watches have delivered, as the reconcilers ask for it. */
+import { BOOST_KEY, readMetadata } from '../boost-engine';
+import type { CompiledBoost } from '../boost-engine';
+import type { JsonObject, ResourceWatch } from '../kube';
+import type { BoostCatalog } from '../resources';
+import { nameOf } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
+
+export interface KnownBoost {
+  readonly object: JsonObject;
+  readonly compiled: CompiledBoost;
+}
+
+export interface ClusterWatches {
+  readonly boosts: ResourceWatch;
+  /** The pods that carry our label. */
+  readonly pods: ResourceWatch;
+  readonly limitRanges: ResourceWatch;
+}
+
+export class ClusterView {
+  readonly watches: ClusterWatches;
+  readonly #catalog: BoostCatalog;
+
+  constructor(watches: ClusterWatches, catalog: BoostCatalog) {
+    this.watches = watches;
+    this.#catalog = catalog;
+  }
+
+  /** Whether a boost or a LimitRange that is not here is not there. */
+  get isComplete(): boolean {
+    return this.watches.boosts.isSynced && this.watches.limitRanges.isSynced;
+  }
+
+  get pods(): readonly JsonObject[] {
+    return this.watches.pods.cache.list();
+  }
+
+  get boosts(): readonly JsonObject[] {
+    return this.watches.boosts.cache.list();
+  }
+
+  pod({ namespace, name }: ObjectName): JsonObject | undefined {
+    return this.watches.pods.cache.get(namespace, name);
+  }
+
+  podsIn(namespace: string): readonly JsonObject[] {
+    return this.watches.pods.cache.listNamespace(namespace);
+  }
+
+  /** The pods whose label names the boost. */
+  podsOf({ namespace, name }: ObjectName): readonly JsonObject[] {
+    return this.podsIn(namespace).filter((pod) => boostNameOf(pod)?.name === name);
+  }
+
+  boost(name: ObjectName): KnownBoost | undefined {
+    const object = this.watches.boosts.cache.get(name.namespace, name.name);
+    const compiled = this.#catalog.get(name.namespace, name.name);
+    return object === undefined || compiled === undefined ? undefined : { object, compiled };
+  }
+
+  limitRangesIn(namespace: string): readonly JsonObject[] {
+    return this.watches.limitRanges.cache.listNamespace(namespace);
+  }
+}
+
+/** The boost that a pod's label names, whether it is there or not. */
+export function boostNameOf(pod: JsonObject): ObjectName | undefined {
+  const name = readMetadata(pod).labels?.get(BOOST_KEY);
+  return name === undefined ? undefined : { namespace: nameOf(pod).namespace, name };
+}

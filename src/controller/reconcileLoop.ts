@@ -1,0 +1,182 @@
+/** The acting part of the controller: a queue of pods and boosts, and what is done with each. */
+import type { RevertSettings } from '../boost-engine';
+import { ApiError, failureAction } from '../kube';
+import type { Clock, JsonObject, KubeClient } from '../kube';
+import type { Logger, Metrics } from '../observability';
+import { BoostDirectory } from './boostDirectory';
+import { BoostStatusWriter } from './boostStatusWriter';
+import { boostNameOf } from './clusterView';
+import type { ClusterView } from './clusterView';
+import { PodReverter } from './podReverter';
+import { formatKey, formatName, nameOf, parseKey } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
+import { StuckPods } from './stuckPods';
+import { Sweep } from './sweep';
+import { WorkQueue } from './workQueue';
+import type { WorkResult } from './workQueue';
+
+export interface ReconcileSettings extends RevertSettings {
+  /** Milliseconds between two rounds of the safety net. */
+  readonly sweepIntervalMs: number;
+}
+
+export interface ReconcileLoopOptions {
+  readonly view: ClusterView;
+  /** Whether this process may act at this very moment; asked before each piece of work. */
+  readonly mayAct: () => boolean;
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly settings: ReconcileSettings;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/**
+ * Keys worked on at the same time. Each costs one request of some 10 ms, and the API server shares
+ * out its seats by itself (429 with Retry-After), so a storm is worked through at its pace.
+ */
+const CONCURRENCY = 16;
+
+/** A status is written once for all that happens within this time. */
+const STATUS_DELAY_MS = 200;
+
+/** A finding of the sweep names so many pods; the rest is a number. */
+const MAX_LOGGED_PODS = 10;
+
+/**
+ * Runs from taking over until `stop`. All that it remembers is gone with it: the next one judges
+ * every pod anew, from what stands on it.
+ */
+export class ReconcileLoop {
+  readonly #options: ReconcileLoopOptions;
+  readonly #stuckPods: StuckPods;
+  readonly #directory: BoostDirectory;
+  readonly #reverter: PodReverter;
+  readonly #statusWriter: BoostStatusWriter;
+  readonly #queue: WorkQueue;
+  readonly #sweep: Sweep;
+
+  constructor(options: ReconcileLoopOptions) {
+    const { view, clock, logger, metrics, settings, random } = options;
+    this.#options = options;
+    this.#stuckPods = new StuckPods(metrics.stuckPods, (name) => {
+      const pod = view.pod(name);
+      if (pod !== undefined) this.queueStatusOf(pod);
+    });
+    this.#directory = new BoostDirectory(view, clock);
+    this.#reverter = new PodReverter({
+      ...options,
+      boosts: this.#directory,
+      stuckPods: this.#stuckPods,
+    });
+    this.#statusWriter = new BoostStatusWriter({ ...options, stuckPods: this.#stuckPods });
+    this.#queue = new WorkQueue({
+      worker: (key) => this.#reconcile(key),
+      clock,
+      logger,
+      concurrency: CONCURRENCY,
+      random,
+    });
+    this.#sweep = new Sweep({
+      clock,
+      intervalMs: settings.sweepIntervalMs,
+      round: () => {
+        this.#sweepOnce();
+      },
+    });
+  }
+
+  /** Keys that are due and wait for a worker. */
+  get backlog(): number {
+    return this.#queue.depth().ready;
+  }
+
+  start(): void {
+    this.queueAll();
+    this.#sweep.start();
+  }
+
+  /** Resolves when the work that runs has ended; nothing is begun any more. */
+  async stop(): Promise<void> {
+    this.#sweep.stop();
+    await this.#queue.stop();
+    this.#stuckPods.clear();
+  }
+
+  queueAll(): void {
+    for (const pod of this.#options.view.pods) this.queuePod(pod);
+    for (const boost of this.#options.view.boosts) this.queueStatus(nameOf(boost));
+  }
+
+  queuePod(pod: JsonObject): void {
+    this.#queue.add(formatKey({ kind: 'Pod', ...nameOf(pod) }), 'critical');
+  }
+
+  /** A pod that left the watch may only have lost its label, unless that was taken off here. */
+  queueGonePod(pod: JsonObject): void {
+    if (!this.#reverter.tookMarkerOff(pod)) this.queuePod(pod);
+  }
+
+  /** The status of the boost that the pod's label names. */
+  queueStatusOf(pod: JsonObject): void {
+    const boost = boostNameOf(pod);
+    if (boost !== undefined) this.queueStatus(boost);
+  }
+
+  queueStatus(name: ObjectName): void {
+    const due = this.#options.clock.monotonic() + STATUS_DELAY_MS;
+    this.#queue.addAt(formatKey({ kind: 'Boost', ...name }), due, 'normal');
+  }
+
+  async #reconcile(text: string): Promise<WorkResult> {
+    const key = parseKey(text);
+    // Leadership ended while this waited: the next leader judges everything anew.
+    if (key === undefined || !this.#options.mayAct()) return { kind: 'Done' };
+    try {
+      switch (key.kind) {
+        case 'Pod':
+          return await this.#reverter.reconcile(key);
+        case 'Boost':
+          await this.#statusWriter.reconcile(key);
+          return { kind: 'Done' };
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return this.#afterFailure(text, error);
+    }
+  }
+
+  #afterFailure(key: string, error: ApiError): WorkResult {
+    const action = failureAction(error.failure);
+    switch (action.kind) {
+      case 'Drop':
+        return { kind: 'Done' };
+      case 'Retry':
+      case 'Terminal':
+        this.#options.logger.warn(
+          { key, failure: error.failure.kind, detail: error.message },
+          'call failed, trying again',
+        );
+        return 'afterMs' in action ? { kind: 'Retry', afterMs: action.afterMs } : { kind: 'Retry' };
+    }
+  }
+
+  /**
+   * Queues what is due. A pod that is due and that nobody has queued was brought up by no event and
+   * no timer: it is counted, since only a fault loses those.
+   */
+  #sweepOnce(): void {
+    const { view, logger, metrics } = this.#options;
+    const due = view.pods.filter((pod) => this.#reverter.isDue(pod));
+    const lost = due.filter((pod) => !this.#queue.has(formatKey({ kind: 'Pod', ...nameOf(pod) })));
+    if (lost.length > 0) {
+      metrics.sweepFindings.inc(lost.length);
+      const pods = lost.slice(0, MAX_LOGGED_PODS).map((pod) => formatName(nameOf(pod)));
+      logger.warn({ pods, count: lost.length }, 'the sweep found pods that were due');
+    }
+    for (const pod of due) this.queuePod(pod);
+    this.#directory.forgetUnnamed();
+  }
+}
