@@ -1,5 +1,6 @@
 /** Settings of the two processes, from environment variables, checked before anything starts. */
 import { LOG_LEVELS } from '../observability';
+import type { LeaseSettings } from '../kube';
 import type { ListenAddress, LogLevel } from '../observability';
 import { z } from 'zod';
 
@@ -22,6 +23,10 @@ export interface AdmissionSettings extends CommonSettings {
 }
 
 export interface ControllerSettings extends CommonSettings {
+  /** Of this process; undefined where it is that of the kubeconfig. */
+  readonly namespace: string | undefined;
+  readonly election:
+    { readonly kind: 'Off' } | { readonly kind: 'Lease'; readonly lease: LeaseSettings };
   readonly sweepIntervalMs: number;
   readonly maximumBoostMs: number;
   readonly boostDeletedGraceMs: number;
@@ -37,7 +42,6 @@ export type ParsedSettings<Settings> =
 
 /** Variables of google/kube-startup-cpu-boost that do nothing here, and why. */
 const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
-  LEADER_ELECTION: 'one controller process acts; run a single replica of it',
   SECURE_METRICS: 'metrics are served over plain HTTP',
   HTTP2: 'webhooks are served over HTTP/1.1',
   REMOVE_LIMITS: 'CPU limits are raised together with requests, never removed',
@@ -93,7 +97,17 @@ const admissionSchema = commonSchema.extend({
   WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
 });
 
+const seconds = (byDefault: number, to: number) =>
+  wholeNumber({ byDefault, from: 1, to, what: 'seconds' });
+
 const controllerSchema = commonSchema.extend({
+  POD_NAMESPACE: z.string().max(63, 'must be the name of a namespace').optional(),
+  LEADER_ELECTION: yesOrNo('true'),
+  // Half of client-go's: a revert that waits for the next leader wastes CPU, and one small object
+  // that is written each second costs the API server nothing.
+  LEASE_DURATION_SECONDS: seconds(6, 600),
+  LEASE_RENEW_DEADLINE_SECONDS: seconds(4, 600),
+  LEASE_RETRY_SECONDS: seconds(1, 600),
   // google/kube-startup-cpu-boost reverts at this interval; here it is the safety net only.
   MGR_CHECK_INTERVAL: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
   MAXIMUM_BOOST_SECONDS: wholeNumber({ byDefault: 3_600, from: 1, to: 604_800, what: 'seconds' }),
@@ -121,8 +135,30 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
   }));
 }
 
+/** The rules of client-go: leaderelection.go, NewLeaderElector. */
+const leaseTimes = controllerSchema
+  .refine((values) => values.LEASE_DURATION_SECONDS > values.LEASE_RENEW_DEADLINE_SECONDS, {
+    path: ['LEASE_DURATION_SECONDS'],
+    error: 'must be more than LEASE_RENEW_DEADLINE_SECONDS',
+  })
+  .refine((values) => values.LEASE_RENEW_DEADLINE_SECONDS > 1.2 * values.LEASE_RETRY_SECONDS, {
+    path: ['LEASE_RENEW_DEADLINE_SECONDS'],
+    error: 'must be more than 1.2 times LEASE_RETRY_SECONDS',
+  });
+
 export function parseControllerSettings(env: Environment): ParsedSettings<ControllerSettings> {
-  return parse(controllerSchema, env, (values) => ({
+  return parse(leaseTimes, env, (values) => ({
+    namespace: values.POD_NAMESPACE,
+    election: values.LEADER_ELECTION
+      ? {
+          kind: 'Lease',
+          lease: {
+            leaseDurationMs: values.LEASE_DURATION_SECONDS * 1_000,
+            renewDeadlineMs: values.LEASE_RENEW_DEADLINE_SECONDS * 1_000,
+            retryPeriodMs: values.LEASE_RETRY_SECONDS * 1_000,
+          },
+        }
+      : { kind: 'Off' },
     ...commonSettings(values),
     sweepIntervalMs: values.MGR_CHECK_INTERVAL * 1_000,
     maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,

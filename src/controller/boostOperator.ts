@@ -45,6 +45,11 @@ export class BoostOperator extends ResilientOperator {
     }));
   }
 
+  /** Resolves when the caches have been filled for the first time. */
+  get synced(): Promise<unknown> {
+    return Promise.all(this.watches.map((watch) => watch.synced));
+  }
+
   /**
    * Takes over: judges every marked pod, then whatever changes.
    *

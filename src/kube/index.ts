@@ -43,3 +43,7 @@ export type {
   WatchedSelection,
 } from './resilientOperator';
 export { ServerClock } from './serverClock';
+export { LeaseElector } from './leaseElector';
+export type { LeaseElectorOptions } from './leaseElector';
+export { claimLease, observeLease, releasedSpec } from './leaseElection';
+export type { Claim, LeaseRecord, LeaseSettings, ObservedLease } from './leaseElection';

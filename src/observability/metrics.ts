@@ -22,6 +22,7 @@ export interface Metrics {
   readonly revertFailures: Counter<'kind'>;
   readonly stuckPods: Gauge<'reason'>;
   readonly sweepFindings: Counter;
+  readonly leader: Gauge;
   readonly queueDepth: Gauge;
   readonly watchAgeSeconds: Gauge<'resource'>;
   readonly relists: Gauge<'resource'>;
@@ -106,6 +107,11 @@ export function createMetrics(): Metrics {
     sweepFindings: new Counter({
       name: own('sweep_findings_total'),
       help: 'Pods that only the safety-net sweep found due; more than a few mean lost watch events',
+      registers,
+    }),
+    leader: new Gauge({
+      name: own('leader'),
+      help: '1 while this controller acts, 0 while it stands by',
       registers,
     }),
     queueDepth: new Gauge({

@@ -25,6 +25,11 @@ describe('settings', () => {
   it('have defaults that work without any variable', () => {
     expect(controller({})).toEqual({
       kubeconfig: undefined,
+      namespace: undefined,
+      election: {
+        kind: 'Lease',
+        lease: { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 },
+      },
       logLevel: 'info',
       healthAddress: { host: undefined, port: 8081 },
       metricsAddress: { host: undefined, port: 8080 },
@@ -95,6 +100,24 @@ describe('settings', () => {
           `METRICS_PROBE_BIND_ADDR="${text}": must be [HOST]:PORT such as :8081, or 0 to switch it off`,
       ),
     );
+  });
+
+  it.each<[Environment, string]>([
+    [
+      { LEASE_DURATION_SECONDS: '4' },
+      'LEASE_DURATION_SECONDS="4": must be more than LEASE_RENEW_DEADLINE_SECONDS',
+    ],
+    [
+      { LEASE_RENEW_DEADLINE_SECONDS: '1' },
+      'LEASE_RENEW_DEADLINE_SECONDS="1": must be more than 1.2 times LEASE_RETRY_SECONDS',
+    ],
+    [{ LEADER_ELECTION: 'maybe' }, 'LEADER_ELECTION="maybe": must be true or false'],
+  ])('refuse the election of %j', (env, problem) => {
+    expect(problems(env)).toEqual([problem]);
+  });
+
+  it('leave the election out where there is one controller only', () => {
+    expect(controller({ LEADER_ELECTION: 'false' }).election).toEqual({ kind: 'Off' });
   });
 
   it('report every wrong variable at once', () => {
