@@ -1,0 +1,144 @@
+/** Several controllers: all Ready, one acts, and another one takes over whatever happens to it. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { LEASES } from '../../src/kube';
+import type { JsonObject } from '../../src/kube';
+import { aBoost, aPod } from '../support/builders';
+import { eventually } from '../support/eventually';
+import type { PodName } from '../support/kubelet';
+import { startProcess } from '../support/processes';
+import type { BoostProcess } from '../support/processes';
+import { World } from '../support/world';
+
+const ORIGINAL = { app: { request: '250m', limit: '1' } };
+const LEASE = { ...LEASES, name: 'startup-cpu-boost-controller' };
+
+let world: World;
+let namespace: string;
+let boost: JsonObject;
+let replicas: BoostProcess[];
+
+beforeAll(async () => {
+  world = await World.start();
+});
+
+afterAll(async () => {
+  await world.stop();
+});
+
+beforeEach(async () => {
+  namespace = await world.namespace();
+  boost = await world.createBoost(aBoost({ namespace }));
+  replicas = await Promise.all([startReplica(), startReplica(), startReplica()]);
+});
+
+afterEach(async () => {
+  await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+});
+
+/** Resolves when it is Ready, which a standby is too. */
+function startReplica(): Promise<BoostProcess> {
+  const { kubeconfigPath } = world.controlPlane;
+  // Each test has a Lease of its own.
+  return startProcess('controller', { kubeconfigPath, env: { POD_NAMESPACE: namespace } });
+}
+
+async function leads({ metricsUrl }: BoostProcess): Promise<boolean> {
+  try {
+    const response = await fetch(metricsUrl, { signal: AbortSignal.timeout(2_000) });
+    return (await response.text()).includes('\nstartup_cpu_boost_leader 1');
+  } catch {
+    return false;
+  }
+}
+
+async function theLeader(among = replicas): Promise<BoostProcess> {
+  return eventually(async () => {
+    const found = await Promise.all(among.map(async (each) => ((await leads(each)) ? [each] : [])));
+    const [leader, ...more] = found.flat();
+    if (leader === undefined || more.length > 0) throw new Error(`${found.flat().length} lead`);
+    return leader;
+  });
+}
+
+function without(replica: BoostProcess): BoostProcess[] {
+  return replicas.filter((each) => each !== replica);
+}
+
+async function startingPod(name: string): Promise<PodName> {
+  const pod = await world.createBoosted(aPod({ namespace, name }), boost);
+  await world.run(pod);
+  return pod;
+}
+
+/** By one resize, whoever sent it. */
+async function expectRevertedOnce(pod: PodName): Promise<void> {
+  const { generation = 0 } = await world.read(pod);
+  await world.kubelet.ready(pod);
+  const reverted = await world.untilReverted(pod, ORIGINAL);
+  expect(reverted.generation).toBe(generation + 1);
+}
+
+describe('of three controllers', () => {
+  it('one leads, and all are Ready', async () => {
+    await theLeader();
+    const answers = await Promise.all(
+      replicas.map(({ healthUrl }) => fetch(`${healthUrl}/readyz`)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    await expectRevertedOnce(await startingPod('any'));
+  });
+
+  it('another one leads when the leader is asked to stop, without waiting for the lease', async () => {
+    const leader = await theLeader();
+    const pod = await startingPod('handed-over');
+    expect(await leader.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+    const next = await theLeader(without(leader));
+    await expectRevertedOnce(pod);
+    expect(leader.logs().some(({ message }) => message === 'leading no more')).toBe(true);
+    expect(next.logs().some(({ message }) => message === 'leading')).toBe(true);
+  });
+
+  it('another one leads when the leader is killed', async () => {
+    const leader = await theLeader();
+    const pod = await startingPod('orphaned');
+    await leader.stop('SIGKILL');
+    await world.kubelet.ready(pod);
+    await theLeader(without(leader));
+    await world.untilReverted(pod, ORIGINAL);
+  });
+
+  it('a leader that was paused finds that it leads no more when it wakes up', async () => {
+    const leader = await theLeader();
+    const pod = await startingPod('meanwhile');
+    process.kill(leader.pid, 'SIGSTOP');
+    try {
+      await theLeader(without(leader));
+      await expectRevertedOnce(pod);
+    } finally {
+      process.kill(leader.pid, 'SIGCONT');
+    }
+    await eventually(async () => {
+      expect(await leads(leader)).toBe(false);
+    });
+    await theLeader();
+    await expectRevertedOnce(await startingPod('after'));
+  });
+
+  it('one leads again after somebody has deleted the Lease', async () => {
+    await theLeader();
+    await world.client.delete({ ...LEASE, namespace });
+    await eventually(async () => {
+      const { spec } = await world.client.get({ ...LEASE, namespace });
+      expect(spec).toMatchObject({ leaseDurationSeconds: 6 });
+    });
+    await theLeader();
+    await expectRevertedOnce(await startingPod('later'));
+  });
+
+  it('all stop in order, and the Lease is free at once', async () => {
+    await theLeader();
+    await Promise.all(replicas.map((replica) => replica.stop('SIGTERM')));
+    const { spec } = await world.client.get({ ...LEASE, namespace });
+    expect(spec).toMatchObject({ holderIdentity: '' });
+  });
+});
