@@ -28,7 +28,8 @@ module.exports = {
     })),
     {
       name: 'client-node-behind-kube',
-      comment: 'The client library is behind src/kube alone, so that its next major is a change in one folder.',
+      comment:
+        'The client library is behind src/kube alone, so that its next major is a change in one folder.',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/kube/' },
       to: { path: 'node_modules/@kubernetes/client-node' },

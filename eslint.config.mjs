@@ -16,14 +16,27 @@ const pureEngine = {
   ],
   'no-restricted-globals': [
     'error',
-    ...['process', 'console', 'setTimeout', 'setInterval', 'setImmediate', 'fetch', 'performance'].map(
-      (name) => ({ name, message: 'src/boost-engine has no I/O and no clock (docs/adr/0001).' }),
-    ),
+    ...[
+      'process',
+      'console',
+      'setTimeout',
+      'setInterval',
+      'setImmediate',
+      'fetch',
+      'performance',
+    ].map((name) => ({
+      name,
+      message: 'src/boost-engine has no I/O and no clock (docs/adr/0001).',
+    })),
   ],
   'no-restricted-properties': [
     'error',
     { object: 'Date', property: 'now', message: 'Time comes in as a value (docs/adr/0001).' },
-    { object: 'Math', property: 'random', message: 'A decision has no chance in it (docs/adr/0001).' },
+    {
+      object: 'Math',
+      property: 'random',
+      message: 'A decision has no chance in it (docs/adr/0001).',
+    },
   ],
   'no-restricted-syntax': [
     'error',

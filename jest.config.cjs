@@ -2,7 +2,13 @@
  * Jest for TypeScript as CommonJS; packages that ship ES modules only are transformed too, since
  * Node 20 cannot require() them from inside Jest's module registry.
  */
-const esmOnly = ['@kubernetes/client-node', 'openid-client', 'oauth4webapi', 'jose', 'jsonpath-plus'];
+const esmOnly = [
+  '@kubernetes/client-node',
+  'openid-client',
+  'oauth4webapi',
+  'jose',
+  'jsonpath-plus',
+];
 const swc = [
   '@swc/jest',
   {

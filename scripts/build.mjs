@@ -29,6 +29,9 @@ export async function buildBundle() {
     await bundle('src/cli/main.ts', join(folder, name), {
       banner: { js: '#!/usr/bin/env node' },
       legalComments: 'external',
+      // Names stay as they are, for stack traces and logs; most of the rest is the client's models.
+      minifySyntax: true,
+      minifyWhitespace: true,
       sourcemap: true,
       sourcesContent: false,
     });

@@ -48,5 +48,5 @@ await main(async () => {
     STARTUP_CPU_BOOST_BUNDLE: bundlePath,
   };
   const args = ['--enable-source-maps', demo, ...(asked.keep ? ['--keep'] : [])];
-  return (await run(process.execPath, args, { env })).code;
+  return (await run(process.execPath, args, { env, endsOnSignal: true })).code;
 });

@@ -45,6 +45,7 @@ await main(async () => {
       'The API tests were SKIPPED: no Kubernetes API server.',
       `Why: ${controlPlane.reason}.`,
       ...howToGetOne.split('\n'),
+      'Or set TEST_KUBECONFIG to the kubeconfig of a cluster that tests may use.',
       ...(inCi ? ['With CI=true that is a failure.'] : []),
     ]),
   );

@@ -47,9 +47,10 @@ export function environmentOf(controlPlane) {
   }
 }
 
+/** For a person, after the reason why there is none. */
 export const howToGetOne =
   'Install Go (the version in test/cluster/tools/go.mod, or newer), or set KUBEBUILDER_ASSETS to a\n' +
-  'folder with etcd and kube-apiserver, or TEST_KUBECONFIG to the kubeconfig of a cluster for tests.';
+  'folder with etcd and kube-apiserver.';
 
 function readyMade(bin) {
   const absent = ['etcd', 'kube-apiserver'].filter((program) => !isExecutable(join(bin, program)));

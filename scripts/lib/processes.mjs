@@ -33,9 +33,12 @@ export function isExecutable(path) {
 /**
  * Runs a program to its end, in the root of the repository. Signals that reach this process reach
  * the program too; `setpriv` makes the kernel end it should this process be killed outright.
+ * After a signal the script ends with it, unless `endsOnSignal` says that this is how the program
+ * ends well.
  * @returns {Promise<{code: number, output: string}>} `output` is empty unless `capture` is set.
  */
-export function run(program, args, { env = {}, capture = false, cwd = root, onLine } = {}) {
+export function run(program, args, options = {}) {
+  const { env = {}, capture = false, cwd = root, onLine, endsOnSignal = false } = options;
   const guard = onPath('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', '--'] : [];
   const [command, ...rest] = [...guard, program, ...args];
   const child = spawn(command, rest, {
@@ -63,7 +66,7 @@ export function run(program, args, { env = {}, capture = false, cwd = root, onLi
     child.on('error', (error) => reject(new Failure(`${program} did not start: ${error.message}`)));
     child.on('close', (code, signal) => {
       for (const each of signals) process.off(each, forward);
-      if (stoppedBy !== undefined) process.exit(128 + system.signals[stoppedBy]);
+      if (stoppedBy !== undefined && !endsOnSignal) process.exit(128 + system.signals[stoppedBy]);
       resolve({ code: code ?? 128 + system.signals[signal], output });
     });
   });

@@ -50,7 +50,7 @@ export function admissionApp(options: AdmissionAppOptions): Koa {
     clock,
   );
   const router = new Router();
-  for (const endpoint of endpointsOf(namespaces, clock)) {
+  for (const endpoint of reviewEndpoints({ namespaces, clock })) {
     router.post(endpoint.path, async (context) => {
       observe(context, endpoint, options);
       const reply = await replyTo(context.req, reader, endpoint);
@@ -59,16 +59,22 @@ export function admissionApp(options: AdmissionAppOptions): Koa {
     });
   }
   const app = new Koa();
-  // A client that went away; Koa would print it.
+  // A client that went away, or sent what is no HTTP; Koa would print it. The message only: the error
+  // carries what was received, which can be the manifests of others.
   app.on('error', (error: unknown) => {
-    logger.warn({ error }, 'an answer could not be delivered');
+    const detail = error instanceof Error ? error.message : String(error);
+    logger.warn({ detail }, 'an answer could not be delivered');
   });
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
 }
 
-function endpointsOf(namespaces: NamespaceSource, clock: Clock): readonly ReviewEndpoint[] {
+/** The webhooks without HTTP: each a function from the text of a review to its answer. */
+export function reviewEndpoints({
+  namespaces,
+  clock,
+}: Pick<AdmissionAppOptions, 'namespaces' | 'clock'>): readonly ReviewEndpoint[] {
   return [
     {
       path: MUTATE_PATH,

@@ -26,8 +26,8 @@ export function validateBoost(request: AdmissionRequest, others: Iterable<Compil
   if (!isChange || !isAbout(request, BOOSTS)) return otherReview(request);
   const review = reviewBoost({ boost: object, others: [...others] });
   const old = operation === 'UPDATE' ? reviewBoost({ boost: oldObject, others: [] }).errors : [];
-  const isOld = (issue: Issue) => old.some((known) => textOfIssue(known) === textOfIssue(issue));
-  const refusing = review.errors.filter((issue) => !isOld(issue));
+  const known = new Set(old.map(textOfIssue));
+  const refusing = review.errors.filter((issue) => !known.has(textOfIssue(issue)));
   const ruling =
     refusing.length > 0
       ? refusal(review, refusing)

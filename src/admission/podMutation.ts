@@ -1,5 +1,5 @@
 /** The mutating webhook: boosts a pod that is being created, or says why it is left as it is. */
-import { decideBoost, fieldsOf, readMetadata, textOf } from '../boost-engine';
+import { decideBoost, fieldsOf, itemsOf, readMetadata, textOf } from '../boost-engine';
 import type { BoostDecision } from '../boost-engine';
 import type { LogFields } from '../observability';
 import { isAbout } from './admissionReview';
@@ -11,6 +11,13 @@ const PODS: ReviewedResource = { group: '', plural: 'pods' };
 
 /** A pod can have more containers than a line of the log should name. */
 const MAX_LOGGED_CONTAINERS = 20;
+
+/**
+ * The QoS class of the whole pod is judged again for each container, so the work grows with the
+ * square of their number: 3 MiB, the largest object, hold tens of thousands, and while one pod is
+ * judged no other is. No kubelet runs a pod near this size.
+ */
+const MAX_CONTAINERS = 200;
 
 /**
  * Judges the creation of a pod. The pod is always allowed, and a review of anything else changes
@@ -27,6 +34,8 @@ export function mutatePod(
   now: number,
 ): Ruling {
   if (request.operation !== 'CREATE' || !isAbout(request, PODS)) return otherReview(request);
+  const containers = countContainers(request.object);
+  if (containers > MAX_CONTAINERS) return tooManyContainers(containers, identify(request));
   const decision = decideBoost({
     pod: request.object,
     namespace: request.namespace,
@@ -114,6 +123,25 @@ function otherReview({ operation, resource, subresource }: AdmissionRequest): Ru
       result: 'NoPodCreation',
       message,
       fields: { operation, ...resource, subresource },
+    },
+  };
+}
+
+function countContainers(pod: unknown): number {
+  const spec = fieldsOf(fieldsOf(pod).get('spec'));
+  return itemsOf(spec.get('containers')).length + itemsOf(spec.get('initContainers')).length;
+}
+
+/** Whether a boost selects the pod is not known here, so nothing is written on it. */
+function tooManyContainers(containers: number, pod: LogFields): Ruling {
+  const result = 'TooManyContainers';
+  return {
+    answer: { allowed: true, auditAnnotations: { skipped: result } },
+    note: {
+      level: 'info',
+      result,
+      message: `not boosted: the pod has more than ${MAX_CONTAINERS} containers`,
+      fields: { ...pod, containers },
     },
   };
 }

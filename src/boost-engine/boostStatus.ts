@@ -75,7 +75,8 @@ export function boostStatus(input: BoostStatusInput): BoostStatusResult {
   const { boost, previous, now } = input;
   const active = activePods(input.pods);
   const activeContainers = sum(active.values());
-  const tally = count(input.tally ?? startingTally(previous, active), active);
+  const counted = count(input.tally ?? startingTally(previous, active), active);
+  const tally = notBelowStored(counted, previous);
   const status: BoostStatus = {
     ...(boost.generation === undefined ? {} : { observedGeneration: boost.generation }),
     ...describe(boost),
@@ -111,15 +112,29 @@ function activePods(pods: readonly unknown[]): ReadonlyMap<string, number> {
  * active were counted before; the surplus is new.
  */
 function startingTally(previous: unknown, active: ReadonlyMap<string, number>): BoostTally {
-  const stored = fieldsOf(previous);
-  const number = (key: string) => Math.max(0, integerOf(stored.get(key)) ?? 0);
-  const activePodsBefore = number('boostedPods') - number('revertedPods');
+  const stored = (key: StoredCount) => storedCount(previous, key);
+  const activePodsBefore = stored('boostedPods') - stored('revertedPods');
   return {
     totalContainers:
-      number('totalContainerBoosts') +
-      Math.max(0, sum(active.values()) - number('activeContainerBoosts')),
-    totalPods: number('boostedPods') + Math.max(0, active.size - Math.max(0, activePodsBefore)),
+      stored('totalContainerBoosts') +
+      Math.max(0, sum(active.values()) - stored('activeContainerBoosts')),
+    totalPods: stored('boostedPods') + Math.max(0, active.size - Math.max(0, activePodsBefore)),
     counted: new Set(active.keys()),
+  };
+}
+
+type StoredCount = Extract<keyof BoostStatus, `${string}Pods` | `${string}ContainerBoosts`>;
+
+function storedCount(status: unknown, key: StoredCount): number {
+  return Math.max(0, integerOf(fieldsOf(status).get(key)) ?? 0);
+}
+
+/** Another writer, such as the leader in between, may have counted more. */
+function notBelowStored(tally: BoostTally, previous: unknown): BoostTally {
+  return {
+    totalContainers: Math.max(tally.totalContainers, storedCount(previous, 'totalContainerBoosts')),
+    totalPods: Math.max(tally.totalPods, storedCount(previous, 'boostedPods')),
+    counted: tally.counted,
   };
 }
 

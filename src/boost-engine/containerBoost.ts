@@ -72,6 +72,13 @@ export function boostContainers(
   );
   const classOf = () => qosClassOf([...shape, ...pod.initContainers]);
   const classBefore = classOf();
+  const isRefusedNow = () =>
+    exceedsLimitRange(constraints.limitRange, {
+      containers: shape,
+      initContainers: pod.initContainers,
+    });
+  // A pod that only its boost would let in could never go back.
+  const isRefused = isRefusedNow();
   const tracked = trackedCpu(constraints.quotas, {
     qosClass: classBefore,
     priorityClassName: pod.priorityClassName ?? '',
@@ -79,10 +86,7 @@ export function boostContainers(
   });
   const problem = (isHeldByQuota: boolean): ContainerSkipCode | undefined => {
     if (classOf() !== classBefore) return isHeldByQuota ? 'QuotaPresent' : 'WouldChangeQosClass';
-    const { initContainers } = pod;
-    return exceedsLimitRange(constraints.limitRange, { containers: shape, initContainers })
-      ? 'LimitRangeExceeded'
-      : undefined;
+    return isRefused || isRefusedNow() ? 'LimitRangeExceeded' : undefined;
   };
   for (const [position, container] of pod.containers.entries()) {
     const decision = decideContainer(container, boost, record, tracked);
@@ -150,8 +154,11 @@ function unboostable(container: ContainerFacts, cpu: CpuResources): ContainerSki
   return undefined;
 }
 
+/** A negative quantity is refused by the API server, and would only become lower by a percentage. */
 function isUnreadable(text: string | undefined): boolean {
-  return text !== undefined && parseQuantity(text) === undefined;
+  if (text === undefined) return false;
+  const quantity = parseQuantity(text);
+  return quantity === undefined || quantity < 0n;
 }
 
 function isAbove(request: bigint | undefined, limit: bigint | undefined): boolean {

@@ -1,4 +1,5 @@
 /** Decides, when a pod is created, which of its containers get more CPU and how much. */
+import { hasRoomFor } from './annotationRoom';
 import type { BoostIdentity, CompiledBoost, ValidBoost } from './boost';
 import { boostContainers } from './containerBoost';
 import type { BoostedContainer, SkippedContainer } from './containerBoost';
@@ -10,9 +11,10 @@ import { readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { CpuResources, PodFacts } from './pod';
 import { POD_CHECKS } from './podChecks';
+import { sameQuantity } from './quantity';
 import { CONTAINER_SKIPS, POD_SKIPS } from './reasons';
 import type { ContainerSkipCode, PodSkipCode } from './reasons';
-import { formatRecord, parseRecord, tellsBoostedValues } from './record';
+import { formatRecord, MAX_RECORD_LENGTH, parseRecord, tellsBoostedValues } from './record';
 import type { BoostRecord, ContainerRecord } from './record';
 import { matchesSelector } from './selector';
 
@@ -140,7 +142,9 @@ function skipContainers(
 
 /** Nothing is written on a static pod: the kubelet owns its mirror. */
 function skippedPatch(pod: PodFacts, code: PodSkipCode | ContainerSkipCode): JsonPatch {
-  if (code === 'StaticPod') return [];
+  if (code === 'StaticPod' || !hasRoomFor(pod.annotations, new Map([[SKIPPED_KEY, code]]))) {
+    return [];
+  }
   return entryOperations('annotations', pod.annotations, new Map([[SKIPPED_KEY, code]]));
 }
 
@@ -155,10 +159,7 @@ interface Application {
 }
 
 function applyBoost({ pod, boost, boosted, skipped, present, now }: Application): BoostDecision {
-  const containers = new Map([
-    ...stillRecorded(pod, present),
-    ...boosted.map((container) => [container.name, recordedOf(container)] as const),
-  ]);
+  const containers = recordedContainers(pod, boosted, present);
   const resources = boosted.flatMap((container) => raiseOperations(pod, container));
   // Without a change the first timestamp stays, and the answer is the same text again.
   const timestamp = resources.length === 0 ? present?.timestamp : undefined;
@@ -169,6 +170,13 @@ function applyBoost({ pod, boost, boosted, skipped, present, now }: Application)
     generation: boost.generation,
     containers,
   };
+  const text = formatRecord(record);
+  if (
+    text.length > MAX_RECORD_LENGTH ||
+    !hasRoomFor(pod.annotations, new Map([[BOOST_KEY, text]]))
+  ) {
+    return skip('NoRoomForRecord', { boost, patch: skippedPatch(pod, 'NoRoomForRecord') });
+  }
   const patch: JsonPatch = [
     ...resources,
     ...entryOperations('labels', pod.labels, new Map([[BOOST_KEY, boost.name]])),
@@ -176,7 +184,7 @@ function applyBoost({ pod, boost, boosted, skipped, present, now }: Application)
       'annotations',
       pod.annotations,
       new Map([
-        [BOOST_KEY, formatRecord(record)],
+        [BOOST_KEY, text],
         [SKIPPED_KEY, undefined],
       ]),
     ),
@@ -187,17 +195,23 @@ function applyBoost({ pod, boost, boosted, skipped, present, now }: Application)
 }
 
 /**
+ * What the new record says, in the order of the pod, so that the same facts give the same text.
+ *
  * What a copied record says about containers that are not boosted any more stays in it: they may
  * still have the CPU of that boost, and give it back at the end of this one.
  */
-function stillRecorded(
+function recordedContainers(
   pod: PodFacts,
+  boosted: readonly BoostedContainer[],
   present: BoostRecord | undefined,
-): (readonly [string, ContainerRecord])[] {
-  return pod.containers.flatMap(({ name }) => {
-    const recorded = present?.containers.get(name);
-    return recorded === undefined ? [] : [[name, recorded] as const];
-  });
+): ReadonlyMap<string, ContainerRecord> {
+  const fresh = new Map(boosted.map((container) => [container.name, recordedOf(container)]));
+  return new Map(
+    pod.containers.flatMap(({ name }) => {
+      const recorded = fresh.get(name) ?? present?.containers.get(name);
+      return recorded === undefined ? [] : [[name, recorded] as const];
+    }),
+  );
 }
 
 /** Both originals are kept; of the boosted values only those that were set. */
@@ -214,7 +228,7 @@ function raiseOperations(pod: PodFacts, container: BoostedContainer): JsonPatchO
   const path = (list: string) =>
     jsonPointer('spec', 'containers', container.index, 'resources', list, 'cpu');
   const operation = (list: string, before: string | undefined, after: string | undefined) =>
-    after === undefined || after === before
+    after === undefined || sameQuantity(after, before)
       ? []
       : [{ op: 'replace', path: path(list), value: after } as const];
   return [

@@ -13,7 +13,7 @@ import { parseRecord } from './record';
 import type { BoostRecord } from './record';
 import { isFinished, resizeProgress } from './resizeProgress';
 import type { ConfirmSettings } from './resizeProgress';
-import { afterRevert, clearPatch, pendingPatch, planRevert } from './revertPatch';
+import { clearPatch, pendingPatch, planRevert, shapeAfter } from './revertPatch';
 import type { CpuChange, RevertPlan } from './revertPatch';
 
 /** What the caller knows about the boost that the pod's label names. */
@@ -121,7 +121,7 @@ function resizeStep({ facts, plan, end }: BoostedPod, input: RevertInput): Rever
   const { limitRanges = [], settings } = input;
   if (
     settings.limitRangeDefaults === 'Avoid' &&
-    addsDefaults(limitRanges.flatMap(readLimitRange), afterRevert(facts, plan))
+    addsDefaults(limitRanges.flatMap(readLimitRange), shapeAfter(facts, plan.changes))
   ) {
     return stuck('LimitRangeWouldChangePod', '');
   }
@@ -141,16 +141,17 @@ function closingStep(pod: BoostedPod, input: RevertInput): RevertDecision {
     case 'Infeasible':
       return stuck('Infeasible', progress.message);
     case 'Done':
-      return endStep(pod);
+      return endStep(pod, input);
   }
 }
 
 /** Nothing is left to be done for the CPU: the record stays only where the boost may come back. */
-function endStep({ facts, recordText, record, plan, end }: BoostedPod): RevertDecision {
+function endStep(pod: BoostedPod, input: RevertInput): RevertDecision {
+  const { facts, recordText, record, plan, end } = pod;
   const reason = reasonOf(record, end);
   if (facts.nodeName === undefined && reason === 'Unschedulable') {
     return record.state === 'Pending'
-      ? { kind: 'Wait', for: 'Node' }
+      ? { kind: 'Wait', for: 'Node', ...untilOf(deletionTime(input)) }
       : { kind: 'MarkPending', reason, patch: pendingPatch(facts, recordText, record) };
   }
   const { changedByOther } = plan;
@@ -185,6 +186,11 @@ function endOfBoost(pod: PodFacts, { boost, now, settings }: RevertInput): Boost
 /** An invalid boost tells no duration that could be trusted: the maximum alone holds. */
 function durationOf(boost: CompiledBoost): ValidBoost['duration'] | undefined {
   return boost.kind === 'Valid' ? boost.duration : undefined;
+}
+
+/** Epoch milliseconds at which a boost that is missing counts as deleted. */
+function deletionTime({ boost, settings }: RevertInput): number | undefined {
+  return boost.kind === 'Absent' ? boost.since + settings.boostDeletedGraceMs : undefined;
 }
 
 function untilOf(until: number | undefined): { readonly until?: number } {

@@ -8,6 +8,7 @@ import type { Quantity } from './quantity';
 /** One item of a LimitRange that is about CPU or adds defaults. */
 export interface LimitRangeItem {
   readonly type: 'Container' | 'Pod';
+  readonly minCpu?: Quantity;
   readonly maxCpu?: Quantity;
   /** Largest quotient of limit and request, in billionths, whole thousandths as the maximum is. */
   readonly maxCpuRatio?: Quantity;
@@ -33,11 +34,13 @@ export function readLimitRange(limitRange: unknown): readonly LimitRangeItem[] {
     const item = fieldsOf(value);
     const type = item.get('type');
     if (type !== 'Container' && type !== 'Pod') return [];
+    const minCpu = parseMilli(fieldsOf(item.get('min')).get('cpu'));
     const maxCpu = parseMilli(fieldsOf(item.get('max')).get('cpu'));
     const maxCpuRatio = parseMilli(fieldsOf(item.get('maxLimitRequestRatio')).get('cpu'));
     return [
       {
         type,
+        ...(minCpu === undefined ? {} : { minCpu }),
         ...(maxCpu === undefined ? {} : { maxCpu }),
         ...(maxCpuRatio === undefined ? {} : { maxCpuRatio }),
         defaultLimits: textsOf(item.get('default')) ?? new Map<string, string>(),
@@ -67,13 +70,13 @@ export function exceedsLimitRange(items: readonly LimitRangeItem[], pod: PodShap
   });
 }
 
-/** maxConstraint and limitRequestRatioConstraint: a maximum needs a limit, a quotient needs both. */
+/** minConstraint, maxConstraint, limitRequestRatioConstraint: they need a request, a limit, and both. */
 function exceeds(
-  item: LimitRangeItem,
+  { minCpu, maxCpu, maxCpuRatio }: LimitRangeItem,
   request: Quantity | undefined,
   limit: Quantity | undefined,
 ): boolean {
-  const { maxCpu, maxCpuRatio } = item;
+  if (minCpu !== undefined && isBelow(minCpu, request, limit)) return true;
   if (maxCpu !== undefined && (limit === undefined || limit > maxCpu || (request ?? 0n) > maxCpu)) {
     return true;
   }
@@ -81,6 +84,14 @@ function exceeds(
   if (!request || !limit) return true;
   // In floating point as there: 161m over 5m comes out a little above 32.2, and is refused.
   return (milliOf(limit) / milliOf(request)) * 1_000 > milliOf(maxCpuRatio);
+}
+
+function isBelow(
+  minCpu: Quantity,
+  request: Quantity | undefined,
+  limit: Quantity | undefined,
+): boolean {
+  return request === undefined || request < minCpu || (limit !== undefined && limit < minCpu);
 }
 
 function milliOf(quantity: Quantity): number {

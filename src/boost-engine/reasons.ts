@@ -10,6 +10,7 @@ export const POD_SKIPS = {
   PodLevelResources: 'the pod has resources of its own, beside those of its containers',
   ResourceClaims: 'pods with resource claims cannot be resized',
   BoostedByOther: 'the record on the pod was written by another boost operator',
+  NoRoomForRecord: 'the record of the boost would make its annotations too long',
   NoContainerBoosted: 'no container of the pod can be boosted',
 } as const;
 export type PodSkipCode = keyof typeof POD_SKIPS;

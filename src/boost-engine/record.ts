@@ -40,7 +40,7 @@ export type ParsedRecord =
  * Longest record that is read. A container takes at most 4 entries of about 90 characters, so this
  * is room for 180 containers; all annotations of a pod together may have 256 KiB.
  */
-const MAX_LENGTH = 64 * 1024;
+export const MAX_RECORD_LENGTH = 64 * 1024;
 
 /** The four maps of a record, each from container name to CPU quantity. */
 const MAPS = [
@@ -52,7 +52,9 @@ const MAPS = [
 type MapName = (typeof MAPS)[number];
 
 export function parseRecord(text: string): ParsedRecord {
-  if (text.length > MAX_LENGTH) return unreadable(`longer than ${MAX_LENGTH} characters`);
+  if (text.length > MAX_RECORD_LENGTH) {
+    return unreadable(`longer than ${MAX_RECORD_LENGTH} characters`);
+  }
   const json = parseJson(text);
   if (!isObject(json)) return unreadable('not a JSON object');
   const fields = fieldsOf(json);

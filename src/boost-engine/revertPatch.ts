@@ -3,7 +3,8 @@ import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
 import { BOOST_KEY, SKIPPED_KEY } from './keys';
 import type { PodShape } from './limitRange';
-import type { ContainerFacts, PodFacts } from './pod';
+import type { ContainerFacts, CpuResources, PodFacts } from './pod';
+import { qosClassOf } from './qosClass';
 import { parseQuantity, sameQuantity } from './quantity';
 import { formatRecord } from './record';
 import type { BoostRecord, ContainerRecord } from './record';
@@ -17,9 +18,11 @@ export interface CpuChange {
   readonly to: string;
 }
 
-interface ContainerChanges {
+interface ContainerPlan {
   readonly container: ContainerFacts;
   readonly changes: readonly CpuChange[];
+  /** Lists whose value somebody else has set. */
+  readonly changedByOther: readonly CpuChange['resource'][];
 }
 
 export interface RevertPlan {
@@ -34,28 +37,49 @@ export interface RevertPlan {
 
 /** What gives the recorded containers their CPU back: never more than they have, by key. */
 export function planRevert(pod: PodFacts, recordText: string, record: BoostRecord): RevertPlan {
-  const plans = pod.containers.flatMap((container) => {
+  const wanted = pod.containers.flatMap((container) => {
     const recorded = record.containers.get(container.name);
     return recorded === undefined ? [] : [planContainer(container, recorded)];
   });
+  const plans = keepsQosClass(pod, wanted) ? wanted : wanted.map(withoutContestedLimit);
   const changed = plans.filter(({ changes }) => changes.length > 0);
   return {
     changes: changed.flatMap(({ changes }) => changes),
     patch: changed.length === 0 ? [] : [...guards(pod, recordText), ...changed.flatMap(operations)],
     containers: plans.map(({ container }) => container),
-    changedByOther: plans.flatMap(({ changedByOther }) => changedByOther),
+    changedByOther: plans.flatMap(({ container, changedByOther }) =>
+      changedByOther.map((resource) => `${container.name} ${resource}`),
+    ),
   };
 }
 
-/** The pod's containers as they are once the plan is carried out. */
-export function afterRevert(pod: PodFacts, plan: RevertPlan): PodShape {
-  const addedLimits = new Set(
-    plan.changes.filter(({ from }) => from === undefined).map(({ container }) => container),
+function withoutContestedLimit(plan: ContainerPlan): ContainerPlan {
+  return plan.changedByOther.includes('requests') ? withoutLimit(plan) : plan;
+}
+
+/** Together with a value of somebody else, an original limit could make the pod Guaranteed. */
+function keepsQosClass(pod: PodFacts, plans: readonly ContainerPlan[]): boolean {
+  const after = shapeAfter(
+    pod,
+    plans.flatMap(({ changes }) => changes),
   );
-  const containers = pod.containers.map(({ name, requests, limits }) => ({
-    requests,
-    limits: addedLimits.has(name) ? new Map([...(limits ?? []), ['cpu', '']]) : limits,
-  }));
+  const classOf = ({ containers, initContainers }: PodShape) =>
+    qosClassOf([...containers, ...initContainers]);
+  return classOf(after) === classOf(pod);
+}
+
+/** The pod's containers as they are once the changes are made. */
+export function shapeAfter(pod: PodFacts, changes: readonly CpuChange[]): PodShape {
+  const containers = pod.containers.map((container) => {
+    const list = (resource: CpuChange['resource']) => {
+      const change = changes.find(
+        (candidate) => candidate.container === container.name && candidate.resource === resource,
+      );
+      const present = container[resource];
+      return change === undefined ? present : new Map([...(present ?? []), ['cpu', change.to]]);
+    };
+    return { requests: list('requests'), limits: list('limits') };
+  });
   return { containers, initContainers: pod.initContainers };
 }
 
@@ -86,57 +110,83 @@ function guards(pod: PodFacts, recordText: string): JsonPatchOperation[] {
   ];
 }
 
+const KEYS = { requests: 'request', limits: 'limit' } as const;
+
 type Judgement = 'Revert' | 'Keep' | 'ChangedByOther';
 
-function planContainer(container: ContainerFacts, recorded: ContainerRecord) {
+function planContainer(container: ContainerFacts, recorded: ContainerRecord): ContainerPlan {
   const changes: CpuChange[] = [];
-  const changedByOther: string[] = [];
-  for (const [key, resource] of [
-    ['request', 'requests'],
-    ['limit', 'limits'],
-  ] as const) {
-    const present = container.cpu[key];
-    const original = recorded.original[key];
-    switch (judge(present, original, recorded.boosted[key], tellsBoosted(recorded))) {
+  const changedByOther: CpuChange['resource'][] = [];
+  for (const resource of ['requests', 'limits'] as const) {
+    const key = KEYS[resource];
+    const [present, original] = [container.cpu[key], recorded.original[key]];
+    switch (judge(resource, container, recorded)) {
       case 'Revert':
         if (original === undefined) break;
         changes.push({ container: container.name, resource, from: present, to: original });
         break;
       case 'ChangedByOther':
-        changedByOther.push(`${container.name} ${resource}`);
+        changedByOther.push(resource);
         break;
       case 'Keep':
         break;
     }
   }
-  return { container, changes, changedByOther };
+  const plan = { container, changes, changedByOther };
+  return isRequestAboveLimit(plan) ? withoutLimit(plan) : plan;
 }
 
-function tellsBoosted({ boosted }: ContainerRecord): boolean {
-  return boosted.request !== undefined || boosted.limit !== undefined;
+/** A limit cannot go back under a request that somebody else has set. */
+function isRequestAboveLimit({ container, changes }: ContainerPlan): boolean {
+  const after = (resource: CpuChange['resource']) =>
+    changes.find((change) => change.resource === resource)?.to ?? container[resource]?.get('cpu');
+  const [request, limit] = [after('requests'), after('limits')];
+  return request !== undefined && limit !== undefined && isAbove(request, limit);
+}
+
+function withoutLimit(plan: ContainerPlan): ContainerPlan {
+  const { container, changes, changedByOther } = plan;
+  if (!changes.some(({ resource }) => resource === 'limits')) return plan;
+  return {
+    container,
+    changes: changes.filter(({ resource }) => resource !== 'limits'),
+    changedByOther: [...changedByOther, 'limits'],
+  };
 }
 
 /**
  * Whether one value goes back to its original.
  *
  * - nothing was recorded for it, or it is back already: keep;
- * - it is absent: only a limit that a boost removed can be, and it comes back;
+ * - it is absent: only a limit that a boost removed can be, and it comes back where there is a
+ *   request; a request is never given, and the API server would make one of a limit alone;
+ * - it is a limit whose original is zero, which means no limit at all: no boost has raised that;
  * - the record tells what the boost set: it goes back if it is still just that;
  * - the record tells the originals only: it goes back if it is higher.
  *
  * A value below its original is never raised: whoever lowered it meant it.
  */
 function judge(
-  present: string | undefined,
-  original: string | undefined,
-  boosted: string | undefined,
-  knowsBoosted: boolean,
+  resource: CpuChange['resource'],
+  { cpu }: ContainerFacts,
+  { original, boosted }: ContainerRecord,
 ): Judgement {
-  if (original === undefined || sameQuantity(present, original)) return 'Keep';
-  if (present === undefined) return 'Revert';
-  if (!isAbove(present, original)) return 'ChangedByOther';
-  if (!knowsBoosted) return 'Revert';
-  return sameQuantity(present, boosted) ? 'Revert' : 'ChangedByOther';
+  const key = KEYS[resource];
+  const [present, target] = [cpu[key], original[key]];
+  if (target === undefined || sameQuantity(present, target)) return 'Keep';
+  const isUnlimited = resource === 'limits' && isZero(target);
+  if (present === undefined) return isLostLimit(resource, cpu) && !isUnlimited ? 'Revert' : 'Keep';
+  if (!isAbove(present, target) || isUnlimited) return 'ChangedByOther';
+  const tellsBoosted = boosted.request !== undefined || boosted.limit !== undefined;
+  return !tellsBoosted || sameQuantity(present, boosted[key]) ? 'Revert' : 'ChangedByOther';
+}
+
+function isLostLimit(resource: CpuChange['resource'], cpu: CpuResources): boolean {
+  return resource === 'limits' && cpu.limit === undefined && cpu.request !== undefined;
+}
+
+function isZero(text: string): boolean {
+  return parseQuantity(text) === 0n;
 }
 
 function isAbove(present: string, original: string): boolean {
@@ -145,7 +195,7 @@ function isAbove(present: string, original: string): boolean {
 }
 
 /** `test` compares text, so it carries the value just as the API server delivered it. */
-function operations({ container, changes }: ContainerChanges): JsonPatchOperation[] {
+function operations({ container, changes }: ContainerPlan): JsonPatchOperation[] {
   const base = ['spec', 'containers', container.index] as const;
   return [
     { op: 'test', path: jsonPointer(...base, 'name'), value: container.name },

@@ -185,15 +185,18 @@ export class PodReverter {
         logger.info(fields, 'boost taken back until the pod has a node');
         return;
       case 'Clear':
-        this.#expectToLeave(await client.patch(podRef(name), patchOf(step)));
+        await client.patch(podRef(name), patchOf(step));
+        this.#expectToLeave(name);
         this.#forget(name);
         logger.info({ ...fields, changedByOther: step.changedByOther }, 'boost ended');
         return;
     }
   }
 
-  #expectToLeave(pod: JsonObject): void {
-    const { uid } = readMetadata(pod);
+  /** The watch may have been faster than the answer, or never have had the pod: nothing comes then. */
+  #expectToLeave(name: ObjectName): void {
+    const watched = this.#options.view.pod(name);
+    const uid = watched === undefined ? undefined : readMetadata(watched).uid;
     if (uid !== undefined) this.#cleared.add(uid);
   }
 

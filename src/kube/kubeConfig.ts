@@ -1,7 +1,10 @@
 /** Where the API server is and how to prove who we are; the only reader of kubeconfig files. */
+import { readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isIP } from 'node:net';
-import { KubeConfig as ClientKubeConfig } from '@kubernetes/client-node';
+import { delimiter, dirname, resolve } from 'node:path';
+import { KubeConfig as ClientKubeConfig, loadYaml } from '@kubernetes/client-node';
+import { isJsonObject } from './jsonObject';
 
 /** `Default` is $KUBECONFIG, ~/.kube/config or the service account of the pod, in this order. */
 export type KubeConfigSource =
@@ -17,6 +20,10 @@ export class KubeConfig extends ClientKubeConfig {
     switch (source.kind) {
       case 'Default':
         this.loadFromDefault();
+        // The library reads the files after the first into configurations of its own class.
+        for (const file of (process.env.KUBECONFIG ?? '').split(delimiter).filter(Boolean)) {
+          this.takeTokenFiles(file);
+        }
         break;
       case 'File':
         this.loadFromFile(source.path);
@@ -24,10 +31,43 @@ export class KubeConfig extends ClientKubeConfig {
     }
   }
 
+  override loadFromFile(...[file, options]: Parameters<ClientKubeConfig['loadFromFile']>): void {
+    super.loadFromFile(file, options);
+    this.takeTokenFiles(file);
+  }
+
+  /**
+   * The library knows `tokenFile` under another name, and without it sends no credentials at all.
+   * As https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/#AuthInfo says, it is read again
+   * and again and comes before `token`; relative to the kubeconfig, as every path.
+   */
+  private takeTokenFiles(file: string): void {
+    const tokenFiles = tokenFilesOf(loadYaml(readFileSync(file, 'utf8')));
+    this.users = this.users.map((user) => {
+      const tokenFile = tokenFiles.get(user.name);
+      if (tokenFile === undefined) return user;
+      const config = { tokenFile: resolve(dirname(file), tokenFile) };
+      return { ...user, token: '', authProvider: { name: 'tokenFile', config } };
+    });
+  }
+
   /** A new reading of the same source, with nothing cached from this one. */
   fresh(): KubeConfig {
     return new KubeConfig(this.source);
   }
+}
+
+/** By the name of the user. */
+function tokenFilesOf(config: unknown): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  const users: unknown = isJsonObject(config) ? config.users : undefined;
+  for (const entry of Array.isArray(users) ? users.filter(isJsonObject) : []) {
+    const tokenFile = isJsonObject(entry.user) ? entry.user.tokenFile : undefined;
+    if (typeof entry.name === 'string' && typeof tokenFile === 'string' && tokenFile !== '') {
+      found.set(entry.name, tokenFile);
+    }
+  }
+  return found;
 }
 
 /**

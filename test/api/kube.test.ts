@@ -25,6 +25,7 @@ import type {
   ObjectRef,
   ResilientOperatorOptions,
   ResourceRef,
+  WatchEvent,
 } from '../../src/kube';
 import { createLogger } from '../../src/observability';
 import { aBoost, aContainer, aPod } from '../support/builders';
@@ -268,6 +269,41 @@ describe('lists and discovery', () => {
       }
     };
     expect(await failureOf(read())).toMatchObject({ kind: 'Gone', reason: 'Expired' });
+  });
+});
+
+describe('a watch', () => {
+  it('brings what happened after its version, and ends when its time is over', async () => {
+    const namespace = await aNamespace();
+    const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace });
+    const map = await createConfigMap(namespace, 'map');
+    const patched = await client.patch(map, { type: 'merge', body: { data: { a: '1' } } });
+    await client.delete(map);
+    const seen: WatchEvent[] = [];
+    const options = { namespace, resourceVersion, timeoutSeconds: 2 };
+    for await (const event of client.watch(CONFIG_MAPS, options)) seen.push(event);
+    expect(seen.filter(({ type }) => type !== 'BOOKMARK')).toMatchObject([
+      { type: 'ADDED', object: map.created },
+      { type: 'MODIFIED', object: patched },
+      { type: 'DELETED', object: { metadata: { name: 'map' } } },
+    ]);
+  });
+
+  it('of a part of the collection brings what enters and leaves it', async () => {
+    const namespace = await aNamespace();
+    const selection = { namespace, labelSelector: 'tier=web' };
+    const { resourceVersion } = await client.list(CONFIG_MAPS, selection);
+    const map = await createConfigMap(namespace, 'map');
+    for (const tier of ['web', 'db']) {
+      await client.patch(map, { type: 'merge', body: { metadata: { labels: { tier } } } });
+    }
+    const seen: string[] = [];
+    const options = { ...selection, resourceVersion, timeoutSeconds: 30 };
+    for await (const { type } of client.watch(CONFIG_MAPS, options)) {
+      seen.push(type);
+      if (type === 'DELETED') break;
+    }
+    expect(seen).toEqual(['ADDED', 'DELETED']);
   });
 });
 

@@ -1,11 +1,11 @@
 /** The played kubelet, which the other tests rely on, against the real API server. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PODS } from '../../src/kube';
 import type { JsonObject } from '../../src/kube';
 import { RESOURCE_SHAPES, aContainer, aPod } from '../support/builders';
 import { startControlPlane } from '../support/controlPlane';
 import type { ControlPlane } from '../support/controlPlane';
+import { eventually } from '../support/eventually';
 import { KubeletPlayer } from '../support/kubelet';
 import type { PodName } from '../support/kubelet';
 
@@ -46,19 +46,6 @@ async function resize(pod: PodName, cpu: string): Promise<JsonObject> {
     { ...PODS, ...pod, subresource: 'resize' },
     { type: 'strategic', body: { spec: { containers: [{ name: 'app', resources }] } } },
   );
-}
-
-async function readUntil(
-  pod: PodName,
-  holds: (object: JsonObject) => boolean,
-): Promise<JsonObject> {
-  const end = Date.now() + 20_000;
-  for (;;) {
-    const object = await read(pod);
-    if (holds(object)) return object;
-    if (Date.now() > end) throw new Error(`still ${JSON.stringify(object.status)}`);
-    await delay(20);
-  }
 }
 
 describe('the played kubelet', () => {
@@ -247,9 +234,13 @@ describe('the played kubelet', () => {
 
       await resize(pod, '300m');
 
-      const object = await readUntil(pod, observed(2));
-      expect(object).toMatchObject({
-        status: { containerStatuses: [{ allocatedResources: { cpu: '300m' } }] },
+      await eventually(async () => {
+        expect(await read(pod)).toMatchObject({
+          status: {
+            observedGeneration: 2,
+            containerStatuses: [{ allocatedResources: { cpu: '300m' } }],
+          },
+        });
       });
       await auto.stop();
     });
@@ -260,9 +251,13 @@ describe('the played kubelet', () => {
 
       await resize(pod, '300m');
 
-      const object = await readUntil(pod, observed(2));
-      expect(object).toMatchObject({
-        status: { containerStatuses: [{ allocatedResources: { cpu: '500m' } }] },
+      await eventually(async () => {
+        expect(await read(pod)).toMatchObject({
+          status: {
+            observedGeneration: 2,
+            containerStatuses: [{ allocatedResources: { cpu: '500m' } }],
+          },
+        });
       });
       await auto.stop();
     });
@@ -273,14 +268,10 @@ describe('the played kubelet', () => {
 
       await controlPlane.client.delete({ ...PODS, ...pod }, { gracePeriodSeconds: 30 });
 
-      await expect(readUntil(pod, () => false)).rejects.toMatchObject({
-        failure: { kind: 'NotFound' },
-      });
+      await eventually(() =>
+        expect(read(pod)).rejects.toMatchObject({ failure: { kind: 'NotFound' } }),
+      );
       await auto.stop();
     });
   });
 });
-
-function observed(generation: number): (object: JsonObject) => boolean {
-  return ({ status }) => JSON.stringify(status).includes(`"observedGeneration":${generation}`);
-}

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # A real Kubernetes cluster on this machine, for tests.
-# usage: cluster.sh up [--node | --nodes N] [--owner PID] [--audit] [--dir DIR]
+# usage: cluster.sh up [--node | --nodes N] [--owner PID]... [--audit] [--dir DIR]
 #                                          API server alone, or with N real nodes
 #        cluster.sh load [--dir DIR] IMAGE.tar...   imports images into every node
 #        cluster.sh status [--dir DIR]     what runs; fails unless all of it does
+#        cluster.sh stop-api | start-api [--dir DIR]
+#                                          kube-apiserver alone, killed and on its port again
 #        cluster.sh down [--dir DIR]       stops and removes it; DIR/logs stays
-# --owner PID  goes down by itself when that process has ended, however it ended
+# --owner PID  goes down by itself when one of these processes has ended, however it ended
 # --audit      one line per request about pods and boosts in DIR/logs/audit.log
 # environment: CLUSTER_BIN     a folder of ready-made programs, in place of build.sh
 #              APISERVER_ARGS  more flags for kube-apiserver, split at spaces
@@ -15,7 +17,7 @@ umask 077
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/startup-cpu-boost/cluster
 nodes=0
-owner=
+owners=()
 audit=
 images=()
 
@@ -23,14 +25,20 @@ say() { echo "cluster: $*" >&2; }
 die() { say "$*"; exit 1; }
 millis() { echo $((${EPOCHREALTIME//[!0-9]/} / 1000)); }
 
-# --- processes: each has DIR/run/NAME.pid with its PID and start time -------------------------
+# --- processes: each has DIR/run/NAME.pid with its PID and start time, and NAME.command ---------
 
 # The state and start time of a PID; the start time tells a reused PID apart.
-stat_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f1,20; }
+stat_of() {
+  local line fields
+  { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
+  read -ra fields <<<"${line##*) }"
+  echo "${fields[0]} ${fields[19]}"
+}
 
 start() { # NAME COMMAND...
   local name=$1 pid
   shift
+  printf '%s\0' "$@" >"$dir/run/$name.command"
   setsid "$@" >"$dir/logs/$name.log" 2>&1 </dev/null 9>&- &
   pid=$!
   disown
@@ -75,24 +83,43 @@ wait_for() { # SECONDS COMMAND...: until COMMAND succeeds; fails early when a pr
     for name in $(names '*'); do
       running "$name" >/dev/null || "$@" >/dev/null 2>&1 || die "$name died: $(tail -n 3 "$dir/logs/$name.log")"
     done
-    [[ -z $owner ]] || living "$owner" || die "process $owner, whose cluster this is, has ended"
+    owners_live || die "its owner has ended"
     ((SECONDS < end)) || die "no success in time: $*"
     sleep 0.1
   done
 }
 
-# A process of its own, so that it outlives whatever killed the owner; the start time tells a
-# reused PID apart. It takes itself off the record before it lets `down` stop the rest.
-start_watchdog() {
-  start watchdog bash -c '
-    while read -r state begun < <(sed "s/.*) //" "/proc/$1/stat" 2>/dev/null | cut -d" " -f1,20) &&
-      [[ $state != Z && $begun == "$2" ]]; do
-      sleep 0.5
+owners_live() {
+  local owner
+  for owner in "${owners[@]}"; do living "$owner" || return 1; done
+}
+
+# The watchdog: a process of its own, so that it outlives whatever killed the owners. It takes
+# itself off the record before it stops the rest.
+watch() {
+  local owner state begun now i began=()
+  for owner in "${owners[@]}"; do
+    read -r state begun < <(stat_of "$owner") || begun=
+    began+=("$begun")
+  done
+  while :; do
+    for i in "${!owners[@]}"; do
+      read -r state now < <(stat_of "${owners[i]}") || now=
+      [[ -z $now || $state == Z || $now != "${began[i]}" ]] || continue
+      say "process ${owners[i]} has ended"
+      rm -f "$dir/run/watchdog.pid"
+      lock
+      down
+      return
     done
-    echo "process $1 has ended"
-    rm -f "$4/run/watchdog.pid"
-    exec "$3" down --dir "$4"' \
-    watchdog "$owner" "$(stat_of "$owner" | cut -d' ' -f2)" "$here/cluster.sh" "$dir"
+    sleep 0.5
+  done
+}
+
+# One up or down of a folder at a time: a watchdog may find its owner gone while up is at work.
+lock() {
+  exec 9>"$dir/.lock"
+  flock 9
 }
 
 free_port() { # below the ephemeral range; somebody else may still take it first
@@ -184,6 +211,15 @@ start_api() { # ADDRESS SERVICE_NETWORK KUBE_APISERVER_FLAG...
   done
   kubeconfig admin >"$dir/kubeconfig.new"
   mv "$dir/kubeconfig.new" "$dir/kubeconfig"
+}
+
+start_api_again() {
+  local command
+  ! running kube-apiserver >/dev/null || die "kube-apiserver runs already"
+  mapfile -d '' -t command <"$dir/run/kube-apiserver.command"
+  server=$(sed -n 's/.*server: "\([^"]*\)".*/\1/p' "$dir/kubeconfig")
+  start kube-apiserver "${command[@]}"
+  wait_for 60 api_ready
 }
 
 audit_policy() { # who wrote what; bodies would slow the server down
@@ -433,7 +469,7 @@ up() {
   local tools=(etcd kube-apiserver kubectl)
   ((!nodes)) || tools+=(kube-controller-manager kube-scheduler kubelet kube-proxy)
   [[ -z $(names '*') ]] || die "something is up in $dir: run down first"
-  [[ -z $owner ]] || living "$owner" || die "--owner: no process $owner"
+  owners_live || die "--owner: no such process: ${owners[*]}"
   ((${#dir} <= 90)) || die "$dir: longer than the path of a socket may be"
   need openssl curl setsid ps
   ((!nodes)) || check_nodes
@@ -449,7 +485,7 @@ up() {
   rm -rf "$dir/logs"
   mkdir -p "$dir"/{logs,run,pki}
   begin=$(millis) lap=$begin
-  [[ -z $owner ]] || start_watchdog
+  ((!${#owners[@]})) || start watchdog "$here/cluster.sh" watch --dir "$dir" "${owners[@]/#/--owner=}"
   make_ca
   if ((!nodes)); then
     # Without controllers there are no default service accounts, and no endpoints to keep.
@@ -514,7 +550,7 @@ status() {
   return "$bad"
 }
 
-usage() { sed -n '2,11s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,13s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
 command=${1:-}
 shift || true
@@ -522,7 +558,8 @@ while (($#)); do
   case $1 in
     --node) nodes=1 ;;
     --nodes) nodes=${2:?}; shift ;;
-    --owner) owner=${2:?}; shift ;;
+    --owner) owners+=("${2:?}"); shift ;;
+    --owner=*) owners+=("${1#*=}") ;;
     --audit) audit=yes ;;
     --dir) dir=${2:?}; shift ;;
     -*) usage ;;
@@ -535,13 +572,11 @@ dir=$(cd "$dir" && pwd -P)
 pki=$dir/pki
 id=scb-$(sha256sum <<<"$dir" | cut -c1-6)
 
-# One up or down of a folder at a time: a watchdog may find its owner gone while up is at work.
 case $command in
-  up | down) need flock; exec 9>"$dir/.lock"; flock 9 ;;
-esac
-
-case $command in
-  up | down | status) "$command" ;;
+  up | down) need flock; lock; "$command" ;;
+  status | watch) "$command" ;;
   load) load "${images[@]}" ;;
+  stop-api) stop kube-apiserver ;;
+  start-api) start_api_again ;;
   *) usage ;;
 esac

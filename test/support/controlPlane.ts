@@ -22,6 +22,10 @@ export interface ControlPlane {
   readonly client: KubeClient;
   /** Has the logs of the programs, in `logs/`. */
   readonly dir: string;
+  /** Kills kube-apiserver alone; what it has stored stays. Not with TEST_KUBECONFIG. */
+  stopApiServer(): Promise<void>;
+  /** Starts it again on its port, and waits until it is ready. */
+  startApiServer(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -56,12 +60,29 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     await stop();
     throw error;
   }
-  return { kubeconfigPath, client, dir, stop };
+  const apiServer = async (command: 'stop-api' | 'start-api'): Promise<void> => {
+    if (existing !== '') throw new Error(`${command}: the cluster of TEST_KUBECONFIG is not ours`);
+    await clusterScript(command, '--dir', dir);
+  };
+  return {
+    kubeconfigPath,
+    client,
+    dir,
+    stopApiServer: () => apiServer('stop-api'),
+    startApiServer: () => apiServer('start-api'),
+    stop,
+  };
 }
 
 async function up(dir: string, options: ControlPlaneOptions): Promise<void> {
   const audit = options.audit === true ? ['--audit'] : [];
-  await clusterScript('up', '--dir', dir, '--owner', String(process.pid), ...audit);
+  await clusterScript('up', '--dir', dir, ...owners(), ...audit);
+}
+
+/** A worker of Jest runs its test to the end when Jest itself is killed, so both have to live. */
+function owners(): readonly string[] {
+  const isWorker = process.send !== undefined;
+  return [process.pid, ...(isWorker ? [process.ppid] : [])].map((pid) => `--owner=${pid}`);
 }
 
 async function clusterScript(...args: readonly string[]): Promise<void> {

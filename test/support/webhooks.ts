@@ -1,5 +1,5 @@
 /** The two webhook configurations, for servers that are reached by URL and not by a Service. */
-import type { JsonObject } from '../../src/kube';
+import type { JsonObject, KubeClient, ResourceRef } from '../../src/kube';
 
 export interface WebhookTarget {
   /** Where admission listens, such as `https://127.0.0.1:9443`. */
@@ -15,8 +15,24 @@ export interface WebhookConfigurations {
   readonly validating: JsonObject;
 }
 
+/** Of both configurations. */
+const NAME = 'startup-cpu-boost';
+
 const NAMESPACE_LABEL = 'kubernetes.io/metadata.name';
 const NEVER = ['kube-system', 'kube-node-lease'];
+
+/** Creates both configurations, or points those that are there at another server. */
+export async function installWebhooks(client: KubeClient, target: WebhookTarget): Promise<void> {
+  const { mutating, validating } = webhookConfigurations(target);
+  for (const [plural, body] of [
+    ['mutatingwebhookconfigurations', mutating],
+    ['validatingwebhookconfigurations', validating],
+  ] as const) {
+    const resource: ResourceRef = { group: 'admissionregistration.k8s.io', version: 'v1', plural };
+    const ref = { ...resource, name: NAME };
+    await client.patch(ref, { type: 'apply', body, fieldManager: 'startup-cpu-boost-tests' });
+  }
+}
 
 /**
  * `matchConditions` are fixed text, never made from boosts: the API server compiles them again at
@@ -31,7 +47,7 @@ export function webhookConfigurations(target: WebhookTarget): WebhookConfigurati
     mutating: {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
-      metadata: { name: 'startup-cpu-boost' },
+      metadata: { name: NAME },
       webhooks: [
         {
           name: 'cpuboost.autoscaling.x-k8s.io',
@@ -57,7 +73,7 @@ export function webhookConfigurations(target: WebhookTarget): WebhookConfigurati
     validating: {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingWebhookConfiguration',
-      metadata: { name: 'startup-cpu-boost' },
+      metadata: { name: NAME },
       webhooks: [
         {
           name: 'vstartupcpuboost.autoscaling.x-k8s.io',

@@ -13,7 +13,7 @@ import {
   loadKubeConfig,
   systemClock,
 } from '../../src/kube';
-import type { JsonObject, KubeClient } from '../../src/kube';
+import type { Clock, JsonObject, KubeClient } from '../../src/kube';
 import { createLogger, createMetrics } from '../../src/observability';
 import type { Metrics } from '../../src/observability';
 import { startControlPlane } from './controlPlane';
@@ -26,6 +26,17 @@ import { patched } from './patched';
 export interface RunningController {
   readonly metrics: Metrics;
   stop(): Promise<void>;
+}
+
+export interface ControllerOptions {
+  /** How far the clock of its machine is ahead; 0 unless given. */
+  readonly wrongByMs?: number;
+  /** Its way to the API server; the control plane's own unless given. */
+  readonly kubeconfigPath?: string;
+  /** For its waiting; the deadlines of calls are the machine's. */
+  readonly clock?: Clock;
+  /** The deadline of a call; the client's own unless given. */
+  readonly callTimeoutMs?: number;
 }
 
 /** Short times, but for the sweep: what it would find has to come by an event or a timer. */
@@ -90,13 +101,16 @@ export class World {
   /** A controller in this process, with a client of its own; its machine's clock may be wrong. */
   async startController(
     settings: Partial<RevertSettings & { sweepIntervalMs: number }> = {},
-    { wrongByMs = 0 }: { readonly wrongByMs?: number } = {},
+    options: ControllerOptions = {},
   ): Promise<RunningController> {
-    const kubeConfig = loadKubeConfig({ kind: 'File', path: this.controlPlane.kubeconfigPath });
+    const { wrongByMs = 0, kubeconfigPath = this.controlPlane.kubeconfigPath } = options;
+    const kubeConfig = loadKubeConfig({ kind: 'File', path: kubeconfigPath });
     const machine = systemClock();
-    const clock = new ServerClock({ ...machine, now: () => machine.now() + wrongByMs });
+    const now = (): number => machine.now() + wrongByMs;
+    const clock = new ServerClock({ ...(options.clock ?? machine), now });
     const client = createKubeClient(kubeConfig, {
-      clock,
+      clock: { ...machine, now },
+      ...(options.callTimeoutMs === undefined ? {} : { timeoutMs: options.callTimeoutMs }),
       onServerDate: (date, tookMs) => {
         clock.observe(date, tookMs);
       },

@@ -9,9 +9,10 @@ import type { NamespaceSource } from '../../../src/admission';
 import { compileBoost } from '../../../src/boost-engine';
 import { createMetrics, listen, portOf } from '../../../src/observability';
 import type { Metrics } from '../../../src/observability';
-import { aBoost, aPod } from '../../support/builders';
+import { aBoost, aContainer, aPod } from '../../support/builders';
 import { ManualClock } from '../../support/manualClock';
-import { RecordingLogger, aBoostReview, aReview } from './reviews';
+import { RecordingLogger } from '../../support/recordingLogger';
+import { aBoostReview, aReview } from './reviews';
 
 const UID = 'c1d3b2f0-0d0b-4f6f-8f5c-0d4d5b0c4a11';
 
@@ -246,8 +247,8 @@ describe('a body beyond its bounds', () => {
   });
 
   it('may be as large as a pod and its old state can be', async () => {
-    const annotations = { large: 'x'.repeat(3 * 2 ** 20) };
-    const review = aReview({ object: aPod({ annotations }), oldObject: aPod({ annotations }) });
+    const pod = aPod({ containers: [aContainer({ args: ['x'.repeat(3 * 2 ** 20)] })] });
+    const review = aReview({ object: pod, oldObject: pod });
     expect((await sendReview(review)).status).toBe(200);
     expect(await countOf('Boost')).toBe(1);
   });

@@ -151,6 +151,27 @@ describe('a pod that is left as it is', () => {
   });
 });
 
+describe('a pod with more containers than any node runs', () => {
+  function podWith(containers: number): JsonObject {
+    return aPod({
+      containers: Array.from({ length: containers }, (_, index) =>
+        aContainer({ name: `app-${index}` }),
+      ),
+      spec: { initContainers: [aContainer({ name: 'init' })] },
+    });
+  }
+
+  it('is not judged, so that it holds up no other pod', () => {
+    const { answer, note } = judge({ object: podWith(200) });
+    expect(answer).toEqual({ allowed: true, auditAnnotations: { skipped: 'TooManyContainers' } });
+    expect(note).toMatchObject({ level: 'info', result: 'TooManyContainers' });
+  });
+
+  it('is judged up to 200', () => {
+    expect(judge({ object: podWith(199) }).note.result).not.toBe('TooManyContainers');
+  });
+});
+
 describe('a dry run', () => {
   it('gets the same answer, and is not counted or logged as a boost', () => {
     const real = judge({});

@@ -2,7 +2,6 @@
 import type { AdmissionRequest } from '../../../src/admission/admissionReview';
 import { decodeReview } from '../../../src/admission/admissionReview';
 import type { JsonObject } from '../../../src/kube';
-import type { LogFields, Logger } from '../../../src/observability';
 import { aPod } from '../../support/builders';
 
 /** Of a real API server's review; replaced or, where undefined, left out field by field. */
@@ -42,31 +41,4 @@ export function requestOf(review: JsonObject): AdmissionRequest {
   const decoded = decodeReview(review);
   if (decoded.kind === 'Malformed') throw new Error(decoded.why);
   return decoded.request;
-}
-
-export interface LogLine {
-  readonly level: 'debug' | 'info' | 'warn' | 'error';
-  readonly message: string;
-  readonly fields: LogFields;
-}
-
-/** A logger that keeps its lines. */
-export class RecordingLogger implements Logger {
-  readonly lines: LogLine[] = [];
-
-  debug(fields: LogFields, message: string): void {
-    this.lines.push({ level: 'debug', message, fields });
-  }
-  info(fields: LogFields, message: string): void {
-    this.lines.push({ level: 'info', message, fields });
-  }
-  warn(fields: LogFields, message: string): void {
-    this.lines.push({ level: 'warn', message, fields });
-  }
-  error(fields: LogFields, message: string): void {
-    this.lines.push({ level: 'error', message, fields });
-  }
-  child(): Logger {
-    return this;
-  }
 }

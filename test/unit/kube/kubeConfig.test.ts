@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { loadKubeConfig } from '../../../src/kube';
 import type { JsonObject, KubeConfig } from '../../../src/kube';
@@ -81,6 +81,44 @@ describe('a kubeconfig', () => {
       headers: { authorization: 'Bearer abc' },
       tls: { ca: 'CA', cert: 'CERT', key: 'KEY', servername: 'kubernetes' },
     });
+  });
+
+  it('takes the token from the file that it names, and again when it is read anew', async () => {
+    const tokenFile = join(dir, 'token');
+    await writeFile(tokenFile, 'first\n');
+    const kubeConfig = await load({ server }, { tokenFile: 'token', token: 'other' });
+    expect((await readCredentials(kubeConfig)).headers.authorization).toBe('Bearer first');
+    await writeFile(tokenFile, 'second');
+    expect((await readCredentials(kubeConfig.fresh())).headers.authorization).toBe('Bearer second');
+    await rm(tokenFile);
+    await expect(readCredentials(kubeConfig.fresh())).rejects.toThrow(tokenFile);
+  });
+
+  it('takes the token from a file that a later file of $KUBECONFIG names', async () => {
+    const before = process.env.KUBECONFIG;
+    const [main, users] = [join(dir, 'main'), join(dir, 'users')];
+    await writeFile(join(dir, 'token'), 'mine');
+    await writeFile(
+      main,
+      JSON.stringify({
+        'current-context': 'test',
+        clusters: [{ name: 'test', cluster: { server } }],
+        contexts: [{ name: 'test', context: { cluster: 'test', user: 'me' } }],
+        users: [],
+      }),
+    );
+    await writeFile(
+      users,
+      JSON.stringify({ users: [{ name: 'me', user: { tokenFile: 'token' } }] }),
+    );
+    process.env.KUBECONFIG = [main, users].join(delimiter);
+    try {
+      const kubeConfig = loadKubeConfig({ kind: 'Default' });
+      expect((await readCredentials(kubeConfig)).headers.authorization).toBe('Bearer mine');
+    } finally {
+      if (before === undefined) delete process.env.KUBECONFIG;
+      else process.env.KUBECONFIG = before;
+    }
   });
 
   it('reads its source anew when asked to', async () => {

@@ -1,0 +1,166 @@
+/** A user of the API with the rights that a test gives it and takes away, and with tokens that end. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  AuthenticationV1TokenRequest,
+  CoreV1Api,
+  V1BoundObjectReference,
+  V1TokenRequestSpec,
+} from '@kubernetes/client-node';
+import { expect } from '@jest/globals';
+import { ApiError, NAMESPACES, SECRETS, createKubeClient, loadKubeConfig } from '../../src/kube';
+import type { JsonObject, ObjectRef, ResourceRef } from '../../src/kube';
+import type { ControlPlane } from './controlPlane';
+import { eventually } from './eventually';
+
+const SERVICE_ACCOUNTS: ResourceRef = { group: '', version: 'v1', plural: 'serviceaccounts' };
+const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
+const ROLES: ResourceRef = { ...RBAC, plural: 'clusterroles' };
+const BINDINGS: ResourceRef = { ...RBAC, plural: 'clusterrolebindings' };
+const RBAC_VERSION = 'rbac.authorization.k8s.io/v1';
+const ACCESS_REVIEWS: ResourceRef = {
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  plural: 'subjectaccessreviews',
+};
+const NAME = 'tester';
+
+export interface IssuedToken {
+  readonly token: string;
+  /** Settles when the API server does not know it any more. */
+  refuse(): Promise<void>;
+}
+
+export class ServiceAccount {
+  readonly #controlPlane: ControlPlane;
+  readonly #namespace: string;
+  #tokens = 0;
+
+  private constructor(controlPlane: ControlPlane, namespace: string) {
+    this.#controlPlane = controlPlane;
+    this.#namespace = namespace;
+  }
+
+  /** Has the rights from the beginning. */
+  static async create(
+    controlPlane: ControlPlane,
+    namespace: string,
+    rules: readonly JsonObject[],
+  ): Promise<ServiceAccount> {
+    const { client } = controlPlane;
+    await client.create(
+      { ...SERVICE_ACCOUNTS, namespace },
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME } },
+    );
+    await client.create(ROLES, {
+      apiVersion: RBAC_VERSION,
+      kind: 'ClusterRole',
+      metadata: { name: namespace },
+      rules,
+    });
+    const account = new ServiceAccount(controlPlane, namespace);
+    await account.grant();
+    return account;
+  }
+
+  /** Settles when it has the rights. */
+  async grant(): Promise<void> {
+    const name = this.#namespace;
+    await this.#controlPlane.client.create(BINDINGS, {
+      apiVersion: RBAC_VERSION,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: RBAC.group, kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', namespace: name, name: NAME }],
+    });
+    await this.#untilAllowed(true);
+  }
+
+  /** Settles when it has none. */
+  async revoke(): Promise<void> {
+    await this.#controlPlane.client.delete({ ...BINDINGS, name: this.#namespace });
+    await this.#untilAllowed(false);
+  }
+
+  /** Bound to a Secret of its own, with which it ends. */
+  async issueToken(): Promise<IssuedToken> {
+    const { client, kubeconfigPath } = this.#controlPlane;
+    const namespace = this.#namespace;
+    this.#tokens += 1;
+    const secret: ObjectRef = { ...SECRETS, namespace, name: `token-${this.#tokens}` };
+    await client.create(
+      { ...SECRETS, namespace },
+      { apiVersion: 'v1', kind: 'Secret', metadata: { name: secret.name } },
+    );
+    const body = new AuthenticationV1TokenRequest();
+    body.spec = new V1TokenRequestSpec();
+    body.spec.audiences = [];
+    body.spec.boundObjectRef = new V1BoundObjectReference();
+    body.spec.boundObjectRef.apiVersion = 'v1';
+    body.spec.boundObjectRef.kind = 'Secret';
+    body.spec.boundObjectRef.name = secret.name;
+    const api = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).makeApiClient(CoreV1Api);
+    const request = { namespace, name: NAME, body };
+    const { status } = await api.createNamespacedServiceAccountToken(request);
+    const token = status?.token ?? '';
+    return {
+      token,
+      refuse: async () => {
+        await client.delete(secret);
+        await this.#untilRefused(token);
+      },
+    };
+  }
+
+  /** A changed binding is in force a moment later. */
+  async #untilAllowed(allowed: boolean): Promise<void> {
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: `system:serviceaccount:${this.#namespace}:${NAME}`,
+        resourceAttributes: { resource: 'pods', verb: 'list' },
+      },
+    };
+    await eventually(async () => {
+      const { status } = await this.#controlPlane.client.create(ACCESS_REVIEWS, review);
+      expect(status).toMatchObject({ allowed });
+    });
+  }
+
+  /** The API server goes by its memory of a token for 10 s. */
+  async #untilRefused(token: string): Promise<void> {
+    const { dir, kubeconfigPath } = this.#controlPlane;
+    const kubeConfig = loadKubeConfig({ kind: 'File', path: kubeconfigPath });
+    const path = join(dir, 'with-token');
+    await writeFile(
+      path,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'test',
+        contexts: [{ name: 'test', context: { cluster: 'test', user: NAME } }],
+        clusters: [
+          {
+            name: 'test',
+            cluster: {
+              server: kubeConfig.getCurrentCluster()?.server,
+              'certificate-authority-data': kubeConfig.getCurrentCluster()?.caData,
+            },
+          },
+        ],
+        users: [{ name: NAME, user: { token } }],
+      }),
+    );
+    const client = createKubeClient(loadKubeConfig({ kind: 'File', path }));
+    await eventually(async () => {
+      const failure = await client.get({ ...NAMESPACES, name: 'default' }).catch(failureKind);
+      expect(failure).toBe('Unauthorized');
+    });
+    await client.close();
+  }
+}
+
+function failureKind(error: unknown): string {
+  return error instanceof ApiError ? error.failure.kind : String(error);
+}
