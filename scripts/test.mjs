@@ -29,16 +29,16 @@ await main(async () => {
   const args = process.argv.slice(2);
   await ensureDependencies();
   if (asksForPureTestsOnly(args)) {
-    return (await run(process.execPath, [jest, ...args, ...withoutApi])).code;
+    return (await run(process.execPath, [jest, '--forceExit', ...args, ...withoutApi])).code;
   }
 
   const controlPlane = await ensureControlPlane();
   if (controlPlane.kind !== 'Absent') {
     await buildBundle();
     const env = environmentOf(controlPlane);
-    return (await run(process.execPath, [jest, ...args], { env })).code;
+    return (await run(process.execPath, [jest, '--forceExit', ...args], { env })).code;
   }
-  const { code } = await run(process.execPath, [jest, ...args, ...withoutApi]);
+  const { code } = await run(process.execPath, [jest, '--forceExit', ...args, ...withoutApi]);
   const inCi = process.env.CI === 'true';
   say(
     box([

@@ -191,7 +191,8 @@ function textsOfRaised(
  * What the container has without any boost.
  *
  * A recorded original stands, key by key, where the present value is just what the boost makes of
- * it. Anything else was changed since, or written by a stranger: then the present value counts.
+ * it, and more. Anything else was changed since, or written by a stranger: then the present value
+ * counts, in the words that stand in the pod.
  */
 function originalCpu(
   container: ContainerFacts,
@@ -205,6 +206,7 @@ function originalCpu(
     const present = container.cpu[key];
     const candidate = recorded.original[key];
     const stands =
+      !sameQuantity(present, candidate) &&
       sameQuantity(present, recorded.boosted[key]) &&
       sameQuantity(present, raisedText(policy.resources, key, candidate));
     return stands ? candidate : present;

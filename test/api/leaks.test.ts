@@ -18,8 +18,8 @@ const WATCHES = 3;
 const WARM_UP_CUTS = 300;
 /** Sockets of calls that happen to be under way, idle ones, and their timers. */
 const TOLERATED_RESOURCES = 20;
-/** Noise is some 200 KiB; a forgotten abort listener with what it holds is some 3 KiB, a socket more. */
-const TOLERATED_BYTES = 2 ** 20;
+/** Noise is up to 1.2 MiB; a forgotten abort listener with what it holds is some 3 KiB for each cut. */
+const TOLERATED_BYTES = 2 * 2 ** 20;
 
 let world: World;
 let proxy: FaultProxy;

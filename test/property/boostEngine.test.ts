@@ -1,13 +1,22 @@
 /** The boost engine in namespaces with rules: against a second model, and against LimitRanger and quota. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { compileBoost, decideBoost } from '../../src/boost-engine';
+import { compileBoost, decideBoost, decideRevert } from '../../src/boost-engine';
 import type { BoostDecision } from '../../src/boost-engine';
 import type { JsonObject } from '../../src/kube';
-import { boost, boosts, NOON } from '../support/engineArbitraries';
-import { applied } from '../support/engineLaws';
+import {
+  aptFor,
+  boost,
+  boosts,
+  forgedRecord,
+  marked,
+  NOON,
+  stored,
+} from '../support/engineArbitraries';
+import { applied, raisedContainers, resourcesOf } from '../support/engineLaws';
 import { runs, Tally } from '../support/fuzzing';
 import { limitRanges, quotas, ruledPod } from '../support/namespaceArbitraries';
+import { LIFE_SETTINGS } from '../support/podWorld';
 import { simpleBoost } from '../support/simpleBoostModel';
 import {
   containersOf,
@@ -108,3 +117,102 @@ describe('decideBoost in a namespace with rules', () => {
     });
   });
 });
+
+/** What the pod has once its boost, which nobody knows any more, has been taken back. */
+function reverted(pod: JsonObject): JsonObject {
+  const before = stored(pod);
+  const decision = decideRevert({
+    pod: before,
+    boost: { kind: 'Absent', since: 0 },
+    now: NOON,
+    settings: LIFE_SETTINGS,
+  });
+  return decision.kind === 'Resize' ? applied(before, decision.patch) : before;
+}
+
+describe('decideBoost of a pod that carries a record', () => {
+  const allPods = boost.map((one) => ({ ...one, selector: {} }));
+
+  // People copy manifests of running pods: into namespaces with other rules, and after the boost was edited.
+  it('copied with it: settles at once, and gives back the first originals if the boost is the same', () => {
+    const tally = new Tally();
+    fc.assert(
+      fc.property(
+        situations,
+        allPods,
+        fc.option(allPods, { nil: undefined, freq: 2 }),
+        (situation, first, other) => {
+          const free = { ...situation, boosts: [first], limitRanges: [], quotas: [] };
+          const copied = applied(situation.pod, decide(free).patch);
+          const second = { ...situation, pod: copied, boosts: [other ?? first] };
+          const decision = decide(second);
+          const after = applied(copied, decision.patch);
+          tally.count(`${other === undefined ? 'same' : 'other'} ${branchOf(decision)}`);
+          expect(decide({ ...second, pod: after }).patch).toEqual([]);
+          if (other === undefined) {
+            expect(resourcesOf(reverted(after))).toEqual(resourcesOf(situation.pod));
+          }
+        },
+      ),
+      runs(),
+    );
+    tally.expectShares({
+      'same AlreadyBoosted': 0.05,
+      'same QuotaPresent': 0.01,
+      'same LimitRangeExceeded': 0.01,
+      'other Boost': 0.02,
+    });
+  });
+
+  // The record is the user's to write: it must neither multiply CPU nor keep the webhook busy.
+  it('forged: settles at once, boosts no higher than without it, and never raises on the way back', () => {
+    const tally = new Tally();
+    fc.assert(
+      fc.property(situations, allPods, forgedRecord, (situation, only, record) => {
+        const boosted = { ...situation, boosts: [only] };
+        const pod = marked(situation.pod, aptFor(situation.pod, record));
+        const decision = decide({ ...boosted, pod });
+        const after = applied(pod, decision.patch);
+        tally.count(branchOf(decision));
+        expect(decide({ ...boosted, pod: after }).patch).toEqual([]);
+        const free = { ...boosted, limitRanges: [], quotas: [] };
+        const honest = applied(situation.pod, decide(free).patch);
+        if (decide(free).kind === 'Boost') expect(raisedContainers(honest, after)).toEqual([]);
+        expect(raisedContainers(after, reverted(after))).toEqual([]);
+      }),
+      { ...runs(), examples: [ORIGINAL_IN_OTHER_WORDS] },
+    );
+    tally.expectShares({ Boost: 0.05, NoPolicy: 0.05, NothingToRaise: 0.02 });
+  });
+});
+
+/** Found with seed -1163528224: the record took the words of its original over the pod's. */
+const ORIGINAL_IN_OTHER_WORDS: [Situation, JsonObject, JsonObject] = [
+  {
+    pod: {
+      metadata: { name: 'app', namespace: 'default' },
+      spec: {
+        containers: [
+          { name: 'web', resources: { requests: { cpu: '1m' } } },
+          { name: 'app', resources: { requests: { cpu: '250m' }, limits: { cpu: '1' } } },
+        ],
+      },
+    },
+    boosts: [],
+    limitRanges: [],
+    quotas: [],
+  },
+  {
+    metadata: { name: 'a', namespace: 'default' },
+    selector: {},
+    spec: {
+      resourcePolicy: {
+        containerPolicies: [
+          { containerName: 'app', fixedResources: { requests: '1m', limits: '1001m' } },
+        ],
+      },
+      durationPolicy: { fixedDuration: { unit: 'Seconds', value: 1 } },
+    },
+  },
+  { initCPURequests: { app: '0.25' } },
+];

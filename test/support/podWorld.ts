@@ -78,7 +78,7 @@ export class PodWorld {
   }
 
   get hasNode(): boolean {
-    return objectAt(this.pod, 'spec').nodeName !== undefined;
+    return Boolean(objectAt(this.pod, 'spec').nodeName);
   }
 
   get hasRecord(): boolean {
