@@ -3,7 +3,7 @@ import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
 import { BOOST_KEY, SKIPPED_KEY } from './keys';
 import type { PodShape } from './limitRange';
-import type { ContainerFacts, CpuResources, PodFacts } from './pod';
+import type { ContainerFacts, PodFacts } from './pod';
 import { qosClassOf } from './qosClass';
 import { parseQuantity, sameQuantity } from './quantity';
 import { formatRecord } from './record';
@@ -175,14 +175,10 @@ function judge(
   const [present, target] = [cpu[key], original[key]];
   if (target === undefined || sameQuantity(present, target)) return 'Keep';
   const isUnlimited = resource === 'limits' && isZero(target);
-  if (present === undefined) return isLostLimit(resource, cpu) && !isUnlimited ? 'Revert' : 'Keep';
+  if (present === undefined) return cpu.request === undefined || isUnlimited ? 'Keep' : 'Revert';
   if (!isAbove(present, target) || isUnlimited) return 'ChangedByOther';
   const tellsBoosted = boosted.request !== undefined || boosted.limit !== undefined;
   return !tellsBoosted || sameQuantity(present, boosted[key]) ? 'Revert' : 'ChangedByOther';
-}
-
-function isLostLimit(resource: CpuChange['resource'], cpu: CpuResources): boolean {
-  return resource === 'limits' && cpu.limit === undefined && cpu.request !== undefined;
 }
 
 function isZero(text: string): boolean {

@@ -85,16 +85,21 @@ export class LeaseElector {
   async #run(): Promise<void> {
     while (!this.#isStopped()) {
       await this.#campaign();
-      if (!this.isLeading() || this.#isStopped()) continue;
-      this.#options.logger.info({ identity: this.#options.identity }, 'leading');
-      this.#options.onElected();
-      await this.#reign();
-      const hadTime = this.isLeading();
-      await this.#options.onDeposed();
-      this.#options.logger.info({ identity: this.#options.identity, hadTime }, 'leading no more');
+      if (!this.#isStopped()) await this.#lead();
+      // The claim that was on its way when the stop came may have won it, too.
       if (this.#isStopped()) await this.#release();
       this.#renewedAt = -Infinity;
     }
+  }
+
+  async #lead(): Promise<void> {
+    const { logger, identity, onElected, onDeposed } = this.#options;
+    logger.info({ identity }, 'leading');
+    onElected();
+    await this.#reign();
+    const hadTime = this.isLeading();
+    await onDeposed();
+    logger.info({ identity, hadTime }, 'leading no more');
   }
 
   /** Tries until this process leads, or is stopped. */

@@ -1,7 +1,7 @@
 /** The election under every order of events: late, lost and refused calls, pauses, wrong clocks. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { LeaseElector } from '../../src/kube';
+import { LeaseElector, sleep } from '../../src/kube';
 import type { Clock, KubeClient, Timer } from '../../src/kube';
 import { createLogger } from '../../src/observability';
 import { ManualClock } from '../support/manualClock';
@@ -176,4 +176,33 @@ describe('an election', () => {
       { numRuns: 30 },
     );
   }, 120_000);
+
+  // A rollout stops all within moments: one that wins just then must not take the lease with it.
+  it('leaves a free lease, however the stops fall among the claims', async () => {
+    const stops = fc.array(fc.nat(120), { minLength: 3, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(stops, fc.nat(60), async (delays, oneWayMs) => {
+        const clock = new ManualClock();
+        const api = new SimulatedLeaseApi(clock, () => ({
+          there: oneWayMs,
+          back: oneWayMs,
+          lost: 'Nothing',
+        }));
+        const candidates = delays.map((_, index) =>
+          candidate(index, new Machine(clock, 0), api.client('Delivers')),
+        );
+        for (const { elector } of candidates) elector.start();
+        await clock.advance(20_000);
+        const stopped = candidates.map(async ({ elector }, index) => {
+          await sleep(clock, delays[index] ?? 0, new AbortController().signal);
+          await elector.stop();
+        });
+        await clock.advance(10_000);
+        await Promise.all(stopped);
+        expect(api.holder).toBe('');
+        for (const { terms } of candidates) expect(terms.deposed).toBe(terms.elected);
+      }),
+      { numRuns: 200 },
+    );
+  });
 });

@@ -64,8 +64,14 @@ const limitRangeItem: Arbitrary<JsonObject> = fc
   })
   .map(json);
 
+/** A maximum that many pods keep, and many boosts would not. */
+const maximumAlone = fc
+  .constantFrom('500m', '1', '2', '4', '8')
+  .map((cpu) => [{ spec: { limits: [{ type: 'Container', max: { cpu } }] } }]);
+
 export const limitRanges: Arbitrary<JsonObject[]> = fc.oneof(
   fc.constant<JsonObject[]>([]),
+  maximumAlone,
   fc.array(
     fc
       .array(limitRangeItem, { minLength: 1, maxLength: 2 })

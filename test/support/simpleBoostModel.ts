@@ -120,6 +120,12 @@ export function selects(selector: JsonObject, labels: JsonObject): boolean {
   );
 }
 
+/** What the boost makes of a container by itself, whatever the pod and the namespace say. */
+export function simpleRaise(boost: JsonObject, container: SimpleContainer): SimpleContainer {
+  const policy = policyOf(boost, container.name);
+  return policy === undefined ? container : raised(container, policy);
+}
+
 function policyOf(boost: JsonObject, container: string): JsonObject | undefined {
   const policies = objectAt(objectAt(boost, 'spec'), 'resourcePolicy');
   return listAt(policies, 'containerPolicies').find((policy) => {

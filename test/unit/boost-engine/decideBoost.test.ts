@@ -411,6 +411,30 @@ describe('called on a pod that carries a record', () => {
     expect(decide(second, [boost]).kind).toBe('AlreadyBoosted');
   });
 
+  it('keeps what the record says of a container that is not boosted any more', () => {
+    const copied = admitted(withResources(cpu('250m', '1'), cpu('1', '3')), [everyContainer(100)]);
+    const webOnly = aBoost({ containerPolicies: [percentageIncrease('web', 100)] });
+    expect(recordIn(admitted(copied, [webOnly]))).toMatchObject({
+      initCPURequests: { app: '250m', web: '1' },
+      boostedCPURequests: { app: '500m', web: '2' },
+    });
+    const halfBoosted = admitted(copied, [
+      aBoost({ containerPolicies: [percentageIncrease('web', 50)] }),
+    ]);
+    expect(recordIn(halfBoosted)).toMatchObject({
+      initCPURequests: { app: '250m', web: '2' },
+      boostedCPURequests: { app: '500m', web: '3' },
+    });
+  });
+
+  it('keeps the words of the pod where a record says the same in others', () => {
+    const record = { initCPURequests: { app: '0.25' }, boostedCPURequests: { app: '250m' } };
+    const annotations = { [BOOST_KEY]: JSON.stringify(record) };
+    const after = admitted(aPod({ annotations }), [fixed('100m', '2')]);
+    expect(recordIn(after)).toMatchObject({ initCPURequests: { app: '250m' } });
+    expect(decide(after, [fixed('100m', '2')]).kind).toBe('AlreadyBoosted');
+  });
+
   it('takes a value that somebody has changed since for the original', () => {
     const boost = everyContainer(100);
     const metadata: unknown = admitted(withResources(cpu('250m', '1')), [boost]).metadata;
@@ -588,6 +612,14 @@ describe('in a namespace with a LimitRange', () => {
     expect(decision).toMatchObject(
       kind === 'Boost' ? { kind } : { kind, code: 'LimitRangeExceeded' },
     );
+  });
+
+  it('that one container would exceed: the next one is judged as if nobody had tried', () => {
+    const pod = withResources(cpu('1', '2'), cpu('250m', '500m'));
+    const limitRanges = [range({ max: { cpu: '2' } })];
+    const decision = decide(pod, [everyContainer(100)], { limitRanges });
+    expect(codesOf(decision)).toEqual([{ name: 'app', code: 'LimitRangeExceeded' }]);
+    expect(resourcesOf(applied(pod, decision.patch))).toEqual([cpu('1', '2'), cpu('500m', '1')]);
   });
 
   it.each<[string, JsonObject]>([

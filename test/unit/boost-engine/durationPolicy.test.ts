@@ -141,6 +141,14 @@ describe('boostEnd of a pod that is not scheduled', () => {
     expect(end([ready], both, CREATED, pending)).toEqual({ kind: 'Ended', reason: 'ConditionMet' });
   });
 
+  it('does not end for want of a node once it has one, whatever the condition still says', () => {
+    const bound = { metadata: pending.metadata };
+    expect(end([lacking], both, SINCE + MINUTE, bound)).toEqual({
+      kind: 'NotYet',
+      until: maximumEnd,
+    });
+  });
+
   it.each([undefined, null, '', 'soon', 7])(
     'ends at the maximum when the time of its scheduling is %j',
     (lastTransitionTime) => {
