@@ -13,7 +13,7 @@ import type { TrackedCpu } from './quota';
 import type { ContainerSkipCode } from './reasons';
 import type { BoostRecord } from './record';
 import { applyPolicy } from './resourcePolicy';
-import type { CpuQuantities, ResourcePolicy } from './resourcePolicy';
+import type { CpuQuantities } from './resourcePolicy';
 
 export interface BoostedContainer {
   readonly name: string;
@@ -29,9 +29,19 @@ export interface SkippedContainer {
   readonly code: ContainerSkipCode;
 }
 
+/** A container that an earlier call has boosted, and that may not stay so. */
+export interface RestoredContainer {
+  readonly name: string;
+  /** Position in `spec.containers`. */
+  readonly index: number;
+  readonly to: CpuResources;
+}
+
 export interface ContainerDecisions {
   readonly boosted: readonly BoostedContainer[];
   readonly skipped: readonly SkippedContainer[];
+  /** Those of the skipped ones that get their recorded original back. */
+  readonly restored: readonly RestoredContainer[];
 }
 
 /** What the namespace says about the CPU of its pods. */
@@ -52,6 +62,11 @@ type ContainerDecision =
 /**
  * Decides container by container, in the order of the manifest.
  *
+ * A container that carries the CPU of an earlier call, and that may not be boosted after all (another
+ * webhook has changed the pod in between), gets its own CPU back here: at the end of the boost that
+ * might restart it, or be refused. One without a policy keeps it until then; its boost may just not
+ * have been heard of here.
+ *
  * The QoS class and the maximum of a LimitRange belong to the whole pod, so each boost is tried on
  * the pod as the boosts before it left it, and left out if the API server would refuse the pod, or
  * its class would change.
@@ -67,8 +82,13 @@ export function boostContainers(
 ): ContainerDecisions {
   const boosted: BoostedContainer[] = [];
   const skipped: SkippedContainer[] = [];
-  const shape: ContainerResources[] = pod.containers.map((container) =>
-    withCpu(container, originalCpu(container, boost, record)),
+  const restored: RestoredContainer[] = [];
+  const originals = pod.containers.map((container) => ({
+    container,
+    cpu: originalCpu(container, boost, record),
+  }));
+  const shape: ContainerResources[] = originals.map(({ container, cpu }) =>
+    withCpu(container, cpu),
   );
   const classOf = () => qosClassOf([...shape, ...pod.initContainers]);
   const classBefore = classOf();
@@ -88,41 +108,51 @@ export function boostContainers(
     if (classOf() !== classBefore) return isHeldByQuota ? 'QuotaPresent' : 'WouldChangeQosClass';
     return isRefused || isRefusedNow() ? 'LimitRangeExceeded' : undefined;
   };
-  for (const [position, container] of pod.containers.entries()) {
-    const decision = decideContainer(container, boost, record, tracked);
-    if (decision.kind === 'Skipped') {
-      skipped.push({ name: container.name, code: decision.code });
-      continue;
-    }
-    const shapeBefore = shape[position] ?? container;
+  const tryOn = (position: number, { container, cpu }: OriginalContainer) => {
+    const decision = decideContainer({ container, cpu }, boost, tracked);
+    if (decision.kind === 'Skipped') return decision;
+    const before = shape[position] ?? container;
     shape[position] = withCpu(container, decision.container.to);
     const code = problem(decision.isHeldByQuota);
-    if (code === undefined) {
+    if (code === undefined) return decision;
+    shape[position] = before;
+    return { kind: 'Skipped', code } as const;
+  };
+  for (const [position, original] of originals.entries()) {
+    const { container, cpu } = original;
+    const isRaised = !isSame(cpu, container.cpu);
+    const first = tryOn(position, original);
+    // What an earlier call gave may be too much by now, and what this one would give may not be.
+    const decision =
+      first.kind === 'Skipped' && isRaised
+        ? tryOn(position, { container: { ...container, cpu }, cpu })
+        : first;
+    if (decision.kind === 'Boosted') {
       boosted.push(decision.container);
-    } else {
-      shape[position] = shapeBefore;
-      skipped.push({ name: container.name, code });
+      continue;
     }
+    const { name, index } = container;
+    skipped.push({ name, code: decision.code });
+    // What the namespace would refuse is nobody's original: the pod may be let in as it is.
+    if (isRaised && !isRefused) restored.push({ name, index, to: cpu });
   }
-  return { boosted, skipped };
+  return { boosted, skipped, restored };
 }
 
 function decideContainer(
-  container: ContainerFacts,
+  { container, cpu: from }: OriginalContainer,
   boost: ValidBoost,
-  record: BoostRecord | undefined,
   tracked: TrackedCpu,
 ): ContainerDecision {
   const policy = policyFor(boost, container.name);
   if (policy === undefined) return { kind: 'Skipped', code: 'NoPolicy' };
-  const from = originalCpu(container, boost, record);
   const code = unboostable(container, from);
   if (code !== undefined) return { kind: 'Skipped', code };
-  const present = quantitiesOf(from);
-  const wanted = applyPolicy(policy.resources, present);
-  const raised = heldByQuota(present, wanted, tracked);
+  const own = quantitiesOf(from);
+  const wanted = atLeast(quantitiesOf(container.cpu), applyPolicy(policy.resources, own));
+  const raised = heldByQuota(own, wanted, tracked);
   const isHeldByQuota = raised.request !== wanted.request || raised.limit !== wanted.limit;
-  const to = textsOfRaised(from, present, raised);
+  const to = textsOfRaised(from, own, raised);
   if (to.request === from.request && to.limit === from.limit) {
     return { kind: 'Skipped', code: isHeldByQuota ? 'QuotaPresent' : 'NothingToRaise' };
   }
@@ -133,18 +163,25 @@ function decideContainer(
   return { kind: 'Boosted', container: { name, index, from, to }, isHeldByQuota };
 }
 
+/** An earlier call may have given more, by the boost as it was then: admission lowers no boost. */
+function atLeast(present: CpuQuantities, wanted: CpuQuantities): CpuQuantities {
+  const larger = (key: 'request' | 'limit') => {
+    const [a, b] = [present[key], wanted[key]];
+    return a !== undefined && b !== undefined && a > b ? a : b;
+  };
+  return cpuQuantities(larger('request'), larger('limit'));
+}
+
 /** A value that a quota counts stays as it is; the other one may be raised. */
 function heldByQuota(
   present: CpuQuantities,
   wanted: CpuQuantities,
   tracked: TrackedCpu,
 ): CpuQuantities {
-  const request = tracked.requests ? present.request : wanted.request;
-  const limit = tracked.limits ? present.limit : wanted.limit;
-  return {
-    ...(request === undefined ? {} : { request }),
-    ...(limit === undefined ? {} : { limit }),
-  };
+  return cpuQuantities(
+    tracked.requests ? present.request : wanted.request,
+    tracked.limits ? present.limit : wanted.limit,
+  );
 }
 
 function unboostable(container: ContainerFacts, cpu: CpuResources): ContainerSkipCode | undefined {
@@ -166,8 +203,10 @@ function isAbove(request: bigint | undefined, limit: bigint | undefined): boolea
 }
 
 function quantitiesOf(cpu: CpuResources): CpuQuantities {
-  const request = parseQuantity(cpu.request);
-  const limit = parseQuantity(cpu.limit);
+  return cpuQuantities(parseQuantity(cpu.request), parseQuantity(cpu.limit));
+}
+
+function cpuQuantities(request: bigint | undefined, limit: bigint | undefined): CpuQuantities {
   return {
     ...(request === undefined ? {} : { request }),
     ...(limit === undefined ? {} : { limit }),
@@ -187,12 +226,16 @@ function textsOfRaised(
   return cpuResources(text('request'), text('limit'));
 }
 
+/** A container with what it has without any boost. */
+interface OriginalContainer {
+  readonly container: ContainerFacts;
+  readonly cpu: CpuResources;
+}
+
 /**
- * What the container has without any boost.
- *
- * A recorded original stands, key by key, where the present value is just what the boost makes of
- * it, and more. Anything else was changed since, or written by a stranger: then the present value
- * counts, in the words that stand in the pod.
+ * A recorded original stands, key by key, where the present value is just what the record says was
+ * set, and more: by this boost or by what it was a moment ago (docs/adr/0007). Anything else was
+ * changed since: then the present value counts, in the words that stand in the pod.
  */
 function originalCpu(
   container: ContainerFacts,
@@ -200,29 +243,24 @@ function originalCpu(
   record: BoostRecord | undefined,
 ): CpuResources {
   const recorded = record?.containers.get(container.name);
-  const policy = policyFor(boost, container.name);
-  if (recorded === undefined || policy === undefined) return container.cpu;
+  if (recorded === undefined || policyFor(boost, container.name) === undefined) {
+    return container.cpu;
+  }
   const original = (key: 'request' | 'limit') => {
     const present = container.cpu[key];
     const candidate = recorded.original[key];
     const stands =
-      !sameQuantity(present, candidate) &&
       sameQuantity(present, recorded.boosted[key]) &&
-      sameQuantity(present, raisedText(policy.resources, key, candidate));
+      isAbove(parseQuantity(present), parseQuantity(candidate));
     return stands ? candidate : present;
   };
-  return cpuResources(original('request'), original('limit'));
+  const cpu = cpuResources(original('request'), original('limit'));
+  // Half of it was changed since, and the other half does not fit it any more.
+  return isAbove(parseQuantity(cpu.request), parseQuantity(cpu.limit)) ? container.cpu : cpu;
 }
 
-function raisedText(
-  policy: ResourcePolicy,
-  key: 'request' | 'limit',
-  text: string | undefined,
-): string | undefined {
-  const quantity = parseQuantity(text);
-  if (quantity === undefined) return undefined;
-  const raised = applyPolicy(policy, { [key]: quantity })[key];
-  return raised === undefined ? undefined : formatCpu(raised);
+function isSame(a: CpuResources, b: CpuResources): boolean {
+  return a.request === b.request && a.limit === b.limit;
 }
 
 function withCpu(container: ContainerFacts, cpu: CpuResources): ContainerResources {

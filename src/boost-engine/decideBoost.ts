@@ -2,7 +2,7 @@
 import { hasRoomFor } from './annotationRoom';
 import type { BoostIdentity, CompiledBoost, ValidBoost } from './boost';
 import { boostContainers } from './containerBoost';
-import type { BoostedContainer, SkippedContainer } from './containerBoost';
+import type { BoostedContainer, ContainerDecisions, SkippedContainer } from './containerBoost';
 import { isObject } from './json';
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
@@ -76,13 +76,12 @@ export function decideBoost(input: BoostInput): BoostDecision {
   if (record !== undefined && record.containers.size > 0 && !tellsBoostedValues(record)) {
     return skip('BoostedByOther', { boost, patch: [] });
   }
-  const { boosted, skipped } = boostContainers(facts, boost, record, {
+  const containers = boostContainers(facts, boost, record, {
     limitRange: limitRanges.flatMap(readLimitRange),
     quotas,
   });
-  return boosted.length === 0
-    ? skipContainers(facts, boost, skipped)
-    : applyBoost({ pod: facts, boost, boosted, skipped, present: record, now });
+  const application = { pod: facts, boost, ...containers, present: record, now };
+  return containers.boosted.length === 0 ? skipContainers(application) : applyBoost(application);
 }
 
 /** The winner among the boosts that select the pod: the oldest, then the first by name. */
@@ -130,14 +129,28 @@ function skip(
 }
 
 /** One reason stands for the pod: that of the first container which the boost is meant for. */
-function skipContainers(
-  pod: PodFacts,
-  boost: ValidBoost,
-  skipped: readonly SkippedContainer[],
-): BoostDecision {
+function skipContainers(application: Application): BoostDecision {
+  const { pod, boost, skipped } = application;
   const meant = skipped.find((container) => container.code !== 'NoPolicy') ?? skipped[0];
   const code = meant?.code ?? 'NoContainerBoosted';
-  return skip(code, { boost, skipped, patch: skippedPatch(pod, code) });
+  const patch = [...takeBack(application), ...skippedPatch(pod, code)];
+  return skip(code, { boost, skipped, patch });
+}
+
+/** Gives back what an earlier call has set; the record goes with the last container in it. */
+function takeBack({ pod, restored, present }: Application): JsonPatchOperation[] {
+  if (restored.length === 0 || present === undefined) return [];
+  const containers = recordedContainers(pod, { boosted: [], restored, present });
+  const isLast = containers.size === 0;
+  return [
+    ...restored.flatMap((container) => cpuOperations(pod, container)),
+    ...(isLast ? entryOperations('labels', pod.labels, new Map([[BOOST_KEY, undefined]])) : []),
+    ...entryOperations(
+      'annotations',
+      pod.annotations,
+      new Map([[BOOST_KEY, isLast ? undefined : formatRecord({ ...present, containers })]]),
+    ),
+  ];
 }
 
 /** Nothing is written on a static pod: the kubelet owns its mirror. */
@@ -148,19 +161,18 @@ function skippedPatch(pod: PodFacts, code: PodSkipCode | ContainerSkipCode): Jso
   return entryOperations('annotations', pod.annotations, new Map([[SKIPPED_KEY, code]]));
 }
 
-interface Application {
+interface Application extends ContainerDecisions {
   readonly pod: PodFacts;
   readonly boost: ValidBoost;
-  readonly boosted: readonly BoostedContainer[];
-  readonly skipped: readonly SkippedContainer[];
   /** The record that the pod carries already. */
   readonly present: BoostRecord | undefined;
   readonly now: number;
 }
 
-function applyBoost({ pod, boost, boosted, skipped, present, now }: Application): BoostDecision {
-  const containers = recordedContainers(pod, boosted, present);
-  const resources = boosted.flatMap((container) => raiseOperations(pod, container));
+function applyBoost(application: Application): BoostDecision {
+  const { pod, boost, boosted, skipped, restored, present, now } = application;
+  const containers = recordedContainers(pod, application);
+  const resources = [...boosted, ...restored].flatMap((container) => cpuOperations(pod, container));
   // Without a change the first timestamp stays, and the answer is the same text again.
   const timestamp = resources.length === 0 ? present?.timestamp : undefined;
   const record: BoostRecord = {
@@ -197,19 +209,19 @@ function applyBoost({ pod, boost, boosted, skipped, present, now }: Application)
 /**
  * What the new record says, in the order of the pod, so that the same facts give the same text.
  *
- * What a copied record says about containers that are not boosted any more stays in it: they may
+ * What a copied record says about containers that no policy is for any more stays in it: they may
  * still have the CPU of that boost, and give it back at the end of this one.
  */
 function recordedContainers(
   pod: PodFacts,
-  boosted: readonly BoostedContainer[],
-  present: BoostRecord | undefined,
+  { boosted, restored, present }: Pick<Application, 'boosted' | 'restored' | 'present'>,
 ): ReadonlyMap<string, ContainerRecord> {
   const fresh = new Map(boosted.map((container) => [container.name, recordedOf(container)]));
+  const left = new Set(restored.map(({ name }) => name));
   return new Map(
     pod.containers.flatMap(({ name }) => {
       const recorded = fresh.get(name) ?? present?.containers.get(name);
-      return recorded === undefined ? [] : [[name, recorded] as const];
+      return recorded === undefined || left.has(name) ? [] : [[name, recorded] as const];
     }),
   );
 }
@@ -223,7 +235,10 @@ function recordedOf({ from, to }: BoostedContainer): ContainerRecord {
   return { original: from, boosted };
 }
 
-function raiseOperations(pod: PodFacts, container: BoostedContainer): JsonPatchOperation[] {
+function cpuOperations(
+  pod: PodFacts,
+  container: { readonly index: number; readonly to: CpuResources },
+): JsonPatchOperation[] {
   const present = pod.containers[container.index]?.cpu ?? {};
   const path = (list: string) =>
     jsonPointer('spec', 'containers', container.index, 'resources', list, 'cpu');

@@ -374,6 +374,39 @@ describe('beside another mutating webhook', () => {
     expect(cpuOf(pod)).toMatchObject({ proxy: { request: '200m' } });
     expect(annotationOf(pod, SKIPPED_KEY)).toBeUndefined();
   });
+
+  it('a pod keeps its originals where an older boost comes to select it', async () => {
+    const older = aBoost({
+      namespace,
+      name: 'a-older-boost',
+      selector: { matchLabels: { tier: 'injected' } },
+      containerPolicies: [percentageIncrease('app', 200)],
+    });
+    await client.create({ ...STARTUP_CPU_BOOSTS, namespace }, older);
+    await createBoost();
+    await injector.install('z-injector', namespace, [
+      { op: 'add', path: '/metadata/labels/tier', value: 'injected' },
+    ]);
+    const pod = await create(aPod({ namespace }));
+    expect(cpuOf(pod)).toMatchObject({ app: { request: '750m', limit: '3' } });
+    expect(recordOf(pod)).toMatchObject({
+      initCPURequests: { app: '250m' },
+      initCPULimits: { app: '1' },
+    });
+  });
+
+  it('a pod that may not be boosted after all is stored as it was', async () => {
+    await createBoost();
+    const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
+    await injector.install('z-injector', namespace, [
+      { op: 'add', path: '/spec/containers/0/resizePolicy', value: resizePolicy },
+    ]);
+    const pod = await create(aPod({ namespace }));
+    expect(cpuOf(pod)).toMatchObject({ app: { request: '250m', limit: '1' } });
+    expect(annotationOf(pod, SKIPPED_KEY)).toBe('RestartsOnResize');
+    expect(annotationOf(pod, BOOST_KEY)).toBeUndefined();
+    expect(readPod(pod).labels?.has(BOOST_KEY)).toBe(false);
+  });
 });
 
 describe('a boost that is applied', () => {
@@ -536,8 +569,12 @@ function fieldsToObject(value: unknown): JsonObject {
 }
 
 interface Injector {
-  /** Has the API server call it for pods of the namespace, and returns once it does. */
-  install(name: string, inNamespace: string): Promise<void>;
+  /**
+   * Has the API server call it for pods of the namespace, and returns once it does.
+   *
+   * @param more what it changes besides, the same however often it is called
+   */
+  install(name: string, inNamespace: string, more?: JsonPatch): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -554,24 +591,25 @@ async function startInjector(): Promise<Injector> {
       value: aContainer({ name: 'proxy', resources: { requests: { cpu: '100m' } } }),
     },
   ];
+  const besides = new Map<string, JsonPatch>();
   const server = createServer({ cert: certificate, key }, (request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (chunk) => (body += String(chunk)));
     request.on('end', () => {
       const review = decodeReview(JSON.parse(body));
       if (review.kind === 'Malformed') throw new Error(review.why);
-      const { uid, object } = review.request;
+      const { uid, object, namespace: of } = review.request;
       const isThere = readPod(object).containers.some(({ name }) => name === 'proxy');
       response.setHeader('Content-Type', 'application/json');
-      response.end(
-        JSON.stringify(encodeReview(uid, { allowed: true, patch: isThere ? [] : patch })),
-      );
+      const changes = [...(isThere ? [] : patch), ...(besides.get(of) ?? [])];
+      response.end(JSON.stringify(encodeReview(uid, { allowed: true, patch: changes })));
     });
   });
   await listen(server, { host: '127.0.0.1', port: 0 });
   const url = `https://127.0.0.1:${portOf(server)}`;
   return {
-    async install(name, inNamespace) {
+    async install(name, inNamespace, more = []) {
+      besides.set(inNamespace, more);
       const { mutating } = webhookConfigurations({ url, caBundle: ca, namespaces: [inNamespace] });
       await client.patch(
         { ...MUTATING, name },

@@ -239,13 +239,12 @@ describe('half a marker', () => {
     await world.kubelet.ready(pod);
     await othersHadTheirTurn();
     expect(await world.cpuOf(pod)).toEqual(ORIGINAL);
+    // The other one may have come and gone between two statuses.
     await eventually(async () => {
-      expect(await world.statusOf(boost)).toMatchObject({
-        activeContainerBoosts: 0,
-        boostedPods: 1,
-        revertedPods: 1,
-        stuckPods: 0,
-      });
+      const status = await world.statusOf(boost);
+      expect(status).toMatchObject({ activeContainerBoosts: 0, stuckPods: 0 });
+      expect(status.boostedPods).toBeLessThanOrEqual(1);
+      expect(status.revertedPods).toBe(status.boostedPods);
     });
   });
 

@@ -4,6 +4,8 @@ import {
   BOOST_KEY,
   compileBoost,
   decideBoost,
+  fieldsOf,
+  itemsOf,
   qosClassOf,
   readPod,
   SKIPPED_KEY,
@@ -18,7 +20,7 @@ import {
   RESOURCE_SHAPES,
 } from '../../support/builders';
 import type { ResourceShape } from '../../support/builders';
-import { applied, resourcesOf } from '../../support/engineLaws';
+import { applied, hasMarker, resourcesOf } from '../../support/engineLaws';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');
 
@@ -77,6 +79,15 @@ const cpu = (request?: string, limit?: string): JsonObject => ({
 
 function recordIn(pod: unknown): unknown {
   return JSON.parse(readPod(pod).annotations?.get(BOOST_KEY) ?? 'null');
+}
+
+function range(item: JsonObject): JsonObject {
+  return { spec: { limits: [{ type: 'Container', ...item }] } };
+}
+
+function withRecord(pod: JsonObject, record: JsonObject): JsonObject {
+  const annotations = { [BOOST_KEY]: JSON.stringify(record) };
+  return { ...pod, metadata: { ...Object.fromEntries(fieldsOf(pod.metadata)), annotations } };
 }
 
 function codesOf(decision: BoostDecision): unknown {
@@ -422,9 +433,31 @@ describe('called on a pod that carries a record', () => {
       aBoost({ containerPolicies: [percentageIncrease('web', 50)] }),
     ]);
     expect(recordIn(halfBoosted)).toMatchObject({
-      initCPURequests: { app: '250m', web: '2' },
-      boostedCPURequests: { app: '500m', web: '3' },
+      initCPURequests: { app: '250m', web: '1' },
+      boostedCPURequests: { app: '500m', web: '2' },
     });
+  });
+
+  it.each([
+    ['more', 200, cpu('750m', '3')],
+    ['less, which lowers nothing', 50, cpu('500m', '2')],
+  ])('keeps the originals when the boost has come to give %s', (_what, percent, resources) => {
+    const once = admitted(withResources(cpu('250m', '1')), [everyContainer(100)]);
+    const twice = admitted(once, [everyContainer(percent)]);
+    expect(resourcesOf(twice)).toEqual([resources]);
+    expect(recordIn(twice)).toMatchObject({
+      initCPURequests: { app: '250m' },
+      initCPULimits: { app: '1' },
+    });
+    expect(decide(twice, [everyContainer(percent)]).kind).toBe('AlreadyBoosted');
+  });
+
+  it('gives less by now where more would be refused', () => {
+    const once = admitted(withResources(cpu('250m', '1')), [everyContainer(300)]);
+    const limitRanges = [range({ max: { cpu: '3' } })];
+    const twice = applied(once, decide(once, [everyContainer(100)], { limitRanges }).patch);
+    expect(resourcesOf(twice)).toEqual([cpu('500m', '2')]);
+    expect(recordIn(twice)).toMatchObject({ initCPULimits: { app: '1' } });
   });
 
   it('keeps the words of the pod where a record says the same in others', () => {
@@ -448,11 +481,73 @@ describe('called on a pod that carries a record', () => {
     });
   });
 
+  describe('gives a container its own CPU back that may not be boosted after all:', () => {
+    const both = [cpu('250m', '1'), cpu('1', '3')] as const;
+    const once = admitted(withResources(...both), [everyContainer(100)]);
+
+    it('another webhook has made its resize restart it', () => {
+      const [first, second] = itemsOf(fieldsOf(once.spec).get('containers'));
+      const restarting = {
+        ...once,
+        spec: {
+          ...Object.fromEntries(fieldsOf(once.spec)),
+          containers: [
+            {
+              ...Object.fromEntries(fieldsOf(first)),
+              resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }],
+            },
+            second,
+          ],
+        },
+      };
+      const twice = admitted(restarting, [everyContainer(100)]);
+      expect(resourcesOf(twice)).toEqual([cpu('250m', '1'), cpu('2', '6')]);
+      expect(recordIn(twice)).toMatchObject({ initCPURequests: { web: '1' } });
+      expect(recordIn(twice)).not.toHaveProperty('initCPURequests.app');
+      expect(decide(twice, [everyContainer(100)]).patch).toEqual([]);
+    });
+
+    it('a quota that counts it was made meanwhile, and the marker goes with the last', () => {
+      const quotas = [{ spec: { hard: { 'requests.cpu': '9', 'limits.cpu': '9' } } }];
+      const decision = decide(once, [everyContainer(100)], { quotas });
+      const twice = applied(once, decision.patch);
+      expect(decision).toMatchObject({ kind: 'Skip', code: 'QuotaPresent' });
+      expect(resourcesOf(twice)).toEqual(both);
+      expect(twice.metadata).toMatchObject({ annotations: { [SKIPPED_KEY]: 'QuotaPresent' } });
+      expect(hasMarker(twice)).toBe(false);
+    });
+
+    it('but not one that no policy is for: its record says when', () => {
+      const other = aBoost({ containerPolicies: [percentageIncrease('none', 100)] });
+      expect(resourcesOf(admitted(once, [other]))).toEqual(resourcesOf(once));
+    });
+
+    it('and leaves it where half of it was changed and the other half does not fit any more', () => {
+      const record = {
+        initCPURequests: { app: '250m' },
+        initCPULimits: { app: '300m' },
+        boostedCPURequests: { app: '500m' },
+        boostedCPULimits: { app: '1' },
+      };
+      const changed = withRecord(withResources(cpu('400m', '1')), record);
+      const quotas = [{ spec: { hard: { 'requests.cpu': '9', 'limits.cpu': '9' } } }];
+      const after = applied(changed, decide(changed, [everyContainer(100)], { quotas }).patch);
+      expect(resourcesOf(after)).toEqual([cpu('400m', '1')]);
+    });
+
+    it('and leaves it where the namespace would refuse what its record says', () => {
+      const record = {
+        initCPURequests: { app: '1m' },
+        boostedCPURequests: { app: '250m' },
+      };
+      const forged = withRecord(withResources(cpu('250m', '1')), record);
+      const limitRanges = [range({ min: { cpu: '100m' }, max: { cpu: '1' } })];
+      const after = applied(forged, decide(forged, [everyContainer(100)], { limitRanges }).patch);
+      expect(resourcesOf(after)).toEqual([cpu('250m', '1')]);
+    });
+  });
+
   it.each<[string, JsonObject]>([
-    [
-      'an original that the boost does not lead from',
-      { initCPURequests: { app: '1m' }, boostedCPURequests: { app: '250m' } },
-    ],
     [
       'an original above the present value',
       { initCPURequests: { app: '8' }, boostedCPURequests: { app: '250m' } },
@@ -588,8 +683,6 @@ describe('in a namespace with a ResourceQuota', () => {
 });
 
 describe('in a namespace with a LimitRange', () => {
-  const range = (item: JsonObject) => ({ spec: { limits: [{ type: 'Container', ...item }] } });
-
   it.each<[string, JsonObject, JsonObject, 'Boost' | 'Skip']>([
     ['a maximum that is kept', cpu('250m', '1'), range({ max: { cpu: '2' } }), 'Boost'],
     ['a maximum that is exceeded', cpu('250m', '1'), range({ max: { cpu: '1999m' } }), 'Skip'],
