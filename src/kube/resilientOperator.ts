@@ -3,6 +3,7 @@ import Operator, { ResourceEventType, ResourceMetaImpl } from '@dot-i/k8s-operat
 import type { OperatorLogger, ResourceEvent, ResourceMeta } from '@dot-i/k8s-operator';
 import { CoreV1Api } from '@kubernetes/client-node';
 import type { KubernetesObject } from '@kubernetes/client-node';
+import type { HealthCheck } from '../observability';
 import type { Clock } from './clock';
 import { isJsonObject } from './jsonObject';
 import type { JsonObject } from './jsonObject';
@@ -69,6 +70,14 @@ export abstract class ResilientOperator extends Operator {
   /** All watches, for readiness and metrics. */
   protected get watches(): readonly ResourceWatch[] {
     return this.#watches;
+  }
+
+  /** One for each watch: whether its loop goes on. */
+  get liveChecks(): readonly HealthCheck[] {
+    return this.#watches.map((watch) => ({
+      name: `watch ${watch.name}`,
+      problem: () => watch.stall(),
+    }));
   }
 
   /** Starts the watch and returns at once: the API server may be away when the program starts. */

@@ -53,6 +53,8 @@ const WATCH_SECONDS_SPREAD = 61;
 /** Bookmarks come about each minute; after two missed ones the stream counts as dead. */
 const IDLE_MS = 150_000;
 const CHECK_EVERY_MS = 600_000;
+/** Twice the longest stream: a list, a stream and a pause each end by themselves long before. */
+const STALLED_AFTER_MS = 2 * (SHORTEST_WATCH_SECONDS + WATCH_SECONDS_SPREAD) * 1_000;
 
 /**
  * Guarantees: runs until stopped whatever the server or the handler does; each object that exists
@@ -64,15 +66,17 @@ const CHECK_EVERY_MS = 600_000;
 export class ResourceWatch {
   /** Settles when the first complete list has been handled, or the watch was stopped before. */
   readonly synced: Promise<void>;
+  /** What it watches, for people: `pods`, `leases.coordination.k8s.io ns/name`. */
+  readonly name: string;
   readonly #options: ResourceWatchOptions;
   readonly #store = new ResourceStore();
   readonly #stopping = new AbortController();
   readonly #random: () => number;
-  readonly #name: string;
   #resolveSynced: () => void = () => undefined;
   #isSynced = false;
   #loop: Promise<void> | undefined;
   #lastActivity: number;
+  #lastAttempt: number;
   #checkDueAt = Infinity;
   #relists = 0;
   #drift = 0;
@@ -82,7 +86,8 @@ export class ResourceWatch {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#lastActivity = options.clock.monotonic();
-    this.#name = describeRef({ ...options.resource, ...options.selection });
+    this.#lastAttempt = this.#lastActivity;
+    this.name = describeRef({ ...options.resource, ...options.selection });
     this.synced = new Promise((resolve) => {
       this.#resolveSynced = resolve;
     });
@@ -106,6 +111,16 @@ export class ResourceWatch {
     };
   }
 
+  /**
+   * For the liveness probe: undefined while the loop goes on, whether its attempts succeed or not, so
+   * that an outage of the API server ends no process; else what holds it up.
+   */
+  stall(): string | undefined {
+    const ms = this.#options.clock.monotonic() - this.#lastAttempt;
+    if (ms <= STALLED_AFTER_MS) return undefined;
+    return `no attempt to read ${this.name} for ${Math.round(ms / 1_000)} s`;
+  }
+
   start(): void {
     this.#loop ??= this.#run();
   }
@@ -121,6 +136,7 @@ export class ResourceWatch {
     const { signal } = this.#stopping;
     let state: WatchState = INITIAL_WATCH_STATE;
     while (!signal.aborted) {
+      this.#lastAttempt = this.#options.clock.monotonic();
       try {
         state = await this.#advance(state);
       } catch (error) {
@@ -266,7 +282,7 @@ export class ResourceWatch {
       try {
         await this.#options.onEvent(announcement);
       } catch (error) {
-        logger.error({ error, watch: this.#name, event: announcement.type }, 'event handler threw');
+        logger.error({ error, watch: this.name, event: announcement.type }, 'event handler threw');
       }
     }
     if (change.kind === 'Replaced' && !this.#isSynced) {
@@ -277,7 +293,7 @@ export class ResourceWatch {
 
   #noteComparison(cause: 'Listed' | 'Absent' | 'Checked', differences: number): void {
     const { clock, logger, checkEveryMs = CHECK_EVERY_MS } = this.#options;
-    const watch = this.#name;
+    const watch = this.name;
     this.#checkDueAt = clock.monotonic() + checkEveryMs;
     switch (cause) {
       case 'Listed':
@@ -304,7 +320,7 @@ export class ResourceWatch {
         ? error.failure
         : {
             kind: 'Malformed',
-            request: `WATCH ${this.#name}`,
+            request: `WATCH ${this.name}`,
             message: error instanceof Error ? error.message : String(error),
             source: error,
           };
@@ -316,7 +332,7 @@ export class ResourceWatch {
     const { kind, message, request } = failure;
     const retryInMs = next.kind === 'BackingOff' ? Math.round(next.ms) : 0;
     this.#options.logger.warn(
-      { watch: this.#name, failure: kind, reason: message, request, retryInMs },
+      { watch: this.name, failure: kind, reason: message, request, retryInMs },
       'watch failed, trying again',
     );
   }
@@ -329,7 +345,7 @@ export class ResourceWatch {
     try {
       return transform(object);
     } catch (error) {
-      logger.error({ error, watch: this.#name }, 'transform threw, object kept as it came');
+      logger.error({ error, watch: this.name }, 'transform threw, object kept as it came');
       return object;
     }
   }

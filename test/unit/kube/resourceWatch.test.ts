@@ -230,6 +230,27 @@ describe('a resource watch', () => {
     await watch.stop();
   });
 
+  it('is alive while it tries, however long the server fails', async () => {
+    const { clock, watch } = stage({ lists: Array.from({ length: 2_000 }, () => ({ fails: BROKEN })) });
+    for (let minute = 0; minute < 60; minute++) {
+      await clock.advance(60_000);
+      expect(watch.stall()).toBeUndefined();
+    }
+    await watch.stop();
+  });
+
+  it('is alive no more once a handler holds it up, and says what waits', async () => {
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const { clock, watch } = stage({ lists: [page('5', pod('a', '1'))] }, { onEvent: () => held });
+    await clock.advance(600_000);
+    expect(watch.stall()).toBeUndefined();
+    await clock.advance(60_000);
+    expect(watch.stall()).toBe('no attempt to read pods for 660 s');
+    release();
+    await watch.stop();
+  });
+
   it('gives the handler one event at a time, in order', async () => {
     const seen: string[] = [];
     let atOnce = 0;
