@@ -231,7 +231,9 @@ describe('a resource watch', () => {
   });
 
   it('is alive while it tries, however long the server fails', async () => {
-    const { clock, watch } = stage({ lists: Array.from({ length: 2_000 }, () => ({ fails: BROKEN })) });
+    const { clock, watch } = stage({
+      lists: Array.from({ length: 2_000 }, () => ({ fails: BROKEN })),
+    });
     for (let minute = 0; minute < 60; minute++) {
       await clock.advance(60_000);
       expect(watch.stall()).toBeUndefined();
