@@ -243,7 +243,9 @@ function originalCpu(
   record: BoostRecord | undefined,
 ): CpuResources {
   const recorded = record?.containers.get(container.name);
-  if (recorded === undefined || policyFor(boost, container.name) === undefined) {
+  const isJudged = policyFor(boost, container.name) !== undefined;
+  const { request, limit } = container.cpu;
+  if (recorded === undefined || !isJudged || isUnreadable(request) || isUnreadable(limit)) {
     return container.cpu;
   }
   const original = (key: 'request' | 'limit') => {

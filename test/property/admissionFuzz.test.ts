@@ -21,6 +21,8 @@ import {
   formatRecord,
   isObject,
   parseQuantity,
+  parseRecord,
+  readPod,
 } from '../../src/boost-engine';
 import type { JsonObject } from '../../src/kube';
 import { createLogger, createMetrics } from '../../src/observability';
@@ -348,8 +350,22 @@ function checkPatch(object: unknown, text: string): void {
     if (!path.startsWith('/spec/')) continue;
     const before = parseQuantity(valueAt(object, path)) ?? -1n;
     const now = parseQuantity(valueAt(after, path)) ?? -1n;
-    holds(op === 'replace' && before >= 0n && now > before, `CPU is only raised: ${text}`);
+    const isGivenBack = now < before && now === recordedAt(object, path);
+    holds(
+      op === 'replace' && before >= 0n && (now > before || isGivenBack),
+      `CPU is raised, or goes back to its recorded original: ${text}`,
+    );
   }
+}
+
+/** What the pod's record calls the original of the value at a path of PATCHED. */
+function recordedAt(pod: object, path: string): bigint | undefined {
+  const parsedRecord = parseRecord(readPod(pod).annotations?.get(BOOST_KEY) ?? '');
+  if (parsedRecord.kind === 'Unreadable') return undefined;
+  const [, , , index, , list] = path.split('/');
+  const name = readPod(pod).containers[Number(index)]?.name ?? '';
+  const original = parsedRecord.record.containers.get(name)?.original;
+  return parseQuantity(list === 'requests' ? original?.request : original?.limit);
 }
 
 /** Jest's own takes longer than all else here together. */

@@ -191,10 +191,13 @@ describe('one connection', () => {
     expect([...text.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid)).toEqual(uids);
   });
 
-  it('with more reviews than Node will queue is ended, and none of them is logged', async () => {
-    const text = await answersTo(await open(), post().repeat(200), /never/);
-    expect(text.match(/HTTP\/1\.1 200/g) ?? []).not.toHaveLength(200);
+  // Node 20 ends such a connection (its parser's "Paused" over TLS), Node 24 answers all of them.
+  it('with 200 reviews in one write is answered or ended, and none of them is logged', async () => {
+    const last = post({ body: JSON.stringify(aReview({ uid: 'uid-last' })) });
+    const text = await answersTo(await open(), post().repeat(199) + last, /uid-last"/);
+    expect(text).toContain('HTTP/1.1 200');
     expect(JSON.stringify(logger.lines)).not.toContain('rawPacket');
+    expect(await review()).toMatchObject({ allowed: true });
   });
 
   it('with a body of 10 MB is told so before it has sent it', async () => {
