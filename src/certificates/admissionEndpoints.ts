@@ -81,7 +81,9 @@ function servedCertificate(
     const socket = connect({ host, port, servername, rejectUnauthorized: false });
     const settle = (certificate: X509Certificate | undefined): void => {
       timer.cancel();
-      socket.destroy();
+      // With a word of goodbye where there was a conversation.
+      if (certificate === undefined) socket.destroy();
+      else socket.destroySoon();
       resolve(certificate);
     };
     const timer = clock.setTimer(HANDSHAKE_TIMEOUT_MS, () => {

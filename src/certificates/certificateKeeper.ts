@@ -2,13 +2,11 @@
 import { ApiError, ResourceWatch, SECRETS, sleep } from '../kube';
 import type { Clock, JsonObject, KubeClient, ResourceRef } from '../kube';
 import type { Logger, Metrics } from '../observability';
-import { readAuthority } from './authority';
+import { takeRound } from './certificateRound';
 import { ClusterCertificateStore, WEBHOOK_CONFIGURATIONS } from './certificateStore';
 import type { CertificateNames, CertificateSnapshot, CertificateStore } from './certificateStore';
-import { issueAuthority, issueLeaf } from './issuer';
-import { STEPS, planCertificates } from './rotationPlan';
-import type { CertificateStep, RotationSettings } from './rotationPlan';
-import type { Authorities } from './storedCertificates';
+import { STEPS } from './rotationPlan';
+import type { RotationSettings } from './rotationPlan';
 
 export interface CertificateKeeperOptions {
   readonly client: KubeClient;
@@ -56,9 +54,9 @@ export class CertificateKeeper {
   #countedAt: number;
 
   constructor(options: CertificateKeeperOptions) {
-    const { client, clock, names } = options;
+    const { clock, names } = options;
     this.#options = options;
-    this.#store = options.store ?? new ClusterCertificateStore(client, clock, names);
+    this.#store = options.store ?? new ClusterCertificateStore(options);
     this.#countedAt = clock.monotonic();
     this.#watches = [
       this.#watch(SECRETS, names.authoritySecret, names.namespace),
@@ -109,59 +107,19 @@ export class CertificateKeeper {
 
   /** Resolves with the time until which nothing is to be done; undefined after a step. */
   async #advance(): Promise<number | undefined> {
-    const { clock, settings } = this.#options;
-    const snapshot = await this.#store.read();
-    this.#measure(snapshot);
-    let step = planCertificates(snapshot.state, settings, clock.now());
-    if (step.kind === 'AskEndpoints') {
-      const endpoints = await this.#store.askEndpoints();
-      step = planCertificates({ ...snapshot.state, endpoints }, settings, clock.now());
-    }
-    if (step.kind === 'Wait') return step.until;
-    await this.#perform(step, snapshot);
-    return undefined;
-  }
-
-  async #perform(
-    step: Exclude<CertificateStep, { readonly kind: 'Wait' }>,
-    snapshot: CertificateSnapshot,
-  ): Promise<void> {
-    const { clock, logger } = this.#options;
-    switch (step.kind) {
-      case 'AskEndpoints':
-        // Answered already: a plan that asks again is a mistake, and must not become a hot loop.
-        throw new Error('the plan asks twice what the endpoints serve');
-      case 'StoreAuthorities':
-        await this.#store.storeAuthorities(snapshot, await this.#withNewAuthority(step));
-        break;
-      case 'StoreServing': {
-        const { signer, names, notAfter } = step;
-        const authority = { certificate: signer.certificate.pem, key: signer.key };
-        const leaf = await issueLeaf({ authority, names, notAfter, now: clock.now() });
-        await this.#store.storeServing(snapshot, leaf, signer.certificate);
-        break;
+    const { clock, logger, settings } = this.#options;
+    const round = await takeRound({ store: this.#store, settings, now: () => clock.now() });
+    this.#measure(round.snapshot);
+    switch (round.kind) {
+      case 'Rested':
+        return round.until;
+      case 'Took': {
+        const { step } = round;
+        const where = step.kind === 'PublishBundle' ? { configuration: step.configuration } : {};
+        logger.info({ step: step.reason, ...where }, STEPS[step.reason]);
+        return undefined;
       }
-      case 'PublishBundle':
-        await this.#store.publish(snapshot, step.configuration, step.text);
-        break;
     }
-    const where = step.kind === 'PublishBundle' ? { configuration: step.configuration } : {};
-    logger.info({ step: step.reason, ...where }, STEPS[step.reason]);
-  }
-
-  async #withNewAuthority({
-    authorities,
-    make,
-  }: Extract<CertificateStep, { readonly kind: 'StoreAuthorities' }>): Promise<Authorities> {
-    if (make === 'Nothing') return authorities;
-    const { clock, settings } = this.#options;
-    const lifetimeMs = settings.authorityLifetimeMs;
-    const made = await issueAuthority({ now: clock.now(), lifetimeMs });
-    const authority = readAuthority(made.certificate, made.key);
-    if (authority === undefined) throw new Error('the authority that was made cannot be read');
-    return make === 'Signer'
-      ? { ...authorities, signer: authority }
-      : { ...authorities, next: { authority, publishedAt: undefined } };
   }
 
   #pauseAfterWrite(): number {

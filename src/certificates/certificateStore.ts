@@ -1,6 +1,7 @@
 /** Where the certificates are: two Secrets and two webhook configurations of the API server. */
 import { ApiError, SECRETS, identityOf } from '../kube';
 import type { Clock, JsonObject, KubeClient, ObjectRef, ResourceRef } from '../kube';
+import type { Logger } from '../observability';
 import type { AuthorityCertificate } from './authority';
 import { askAdmissionEndpoints } from './admissionEndpoints';
 import { bundlePatch, readBundles } from './caBundle';
@@ -54,15 +55,24 @@ export const WEBHOOK_CONFIGURATIONS: Readonly<Record<Configuration, ResourceRef>
   },
 };
 
+export interface ClusterCertificateStoreOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly names: CertificateNames;
+}
+
 /** On the API server. Rejects with ApiError. */
 export class ClusterCertificateStore implements CertificateStore {
   readonly #client: KubeClient;
   readonly #clock: Clock;
+  readonly #logger: Logger;
   readonly #names: CertificateNames;
 
-  constructor(client: KubeClient, clock: Clock, names: CertificateNames) {
+  constructor({ client, clock, logger, names }: ClusterCertificateStoreOptions) {
     this.#client = client;
     this.#clock = clock;
+    this.#logger = logger;
     this.#names = names;
   }
 
@@ -90,9 +100,16 @@ export class ClusterCertificateStore implements CertificateStore {
     };
   }
 
-  askEndpoints(): Promise<AdmissionEndpoints> {
+  /** Without the right to see them, all are silent: a rotation then ends later, but it ends. */
+  async askEndpoints(): Promise<AdmissionEndpoints> {
     const { namespace, service } = this.#names;
-    return askAdmissionEndpoints(this.#client, this.#clock, { namespace, name: service });
+    try {
+      return await askAdmissionEndpoints(this.#client, this.#clock, { namespace, name: service });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.failure.kind !== 'Forbidden') throw error;
+      this.#logger.warn({ error }, 'the endpoints of the admission Service cannot be seen');
+      return { served: [], silent: 0 };
+    }
   }
 
   storeAuthorities({ versions }: CertificateSnapshot, authorities: Authorities): Promise<void> {

@@ -118,8 +118,7 @@ interface Situation {
 
 /** In this order: the first that has something to do is the plan. */
 const CHECKS: readonly ((situation: Situation) => CertificateStep | undefined)[] = [
-  takeInUnknownAuthority,
-  replaceLostAuthority,
+  takeInUnknownAuthorities,
   restartPublication,
   publish,
   issueServing,
@@ -148,8 +147,8 @@ export function planCertificates(
     settings,
     now,
     known: validAuthorities(state.authorities, now),
-    published: allBundles(state)
-      .flatMap(({ text }) => readAuthorityCertificates(text))
+    published: [...new Set(allBundles(state).map(({ text }) => text))]
+      .flatMap((text) => readAuthorityCertificates(text))
       .filter((each) => isValid(each, now)),
     serving: serving !== undefined && isValid(serving, now) ? serving : undefined,
   };
@@ -166,44 +165,41 @@ export function trustedOf({ signer, next, previous }: Authorities): AuthorityCer
 }
 
 /**
- * What is stored works, but by an authority that the CA Secret does not know: a Secret was lost or
- * put back from a copy. Trust stays, and whoever was to sign is published first.
+ * The CA Secret was lost, or put back from a copy: it does not know who signed what is served. Trust
+ * stays where it is needed, and whoever is to sign is published first. Only if nothing that is
+ * trusted is served, too, the new authority may sign at once.
  */
-function takeInUnknownAuthority({ known, published, serving }: Situation) {
-  if (serving === undefined || trustedOf(known).some((each) => hasSigned(each, serving.x509))) {
-    return undefined;
-  }
-  const unknown = published.find((each) => hasSigned(each, serving.x509));
-  if (unknown === undefined) return undefined;
+function takeInUnknownAuthorities(situation: Situation): CertificateStep | undefined {
+  const { known, published, serving, state } = situation;
   const { signer, next, previous } = known;
   const authority = next?.authority ?? signer;
-  return storeAuthorities(
-    authority === undefined ? 'AuthorityLost' : 'AuthorityUnknown',
-    {
-      signer: undefined,
-      next: authority === undefined ? undefined : { authority, publishedAt: undefined },
-      previous: [
-        unknown,
-        ...(next !== undefined && signer !== undefined ? [signer.certificate] : []),
-        ...previous,
-      ],
-    },
-    authority === undefined ? 'Next' : 'Nothing',
-  );
+  const trusted = trustedOf(known);
+  const unknown = published.filter((each) => !trusted.some((one) => isSame(one, each)));
+  const isStored = unknown.some((each) => serving !== undefined && hasSigned(each, serving.x509));
+  if (authority !== undefined && !isStored) return undefined;
+  if (unknown.length > 0 && state.endpoints === undefined) return { kind: 'AskEndpoints' };
+  const needed = [...unknown.filter((each) => isInUse(each, situation)), ...previous];
+  if (authority === undefined) return replaceLost(needed);
+  const demoted = next !== undefined && signer !== undefined ? [signer.certificate] : [];
+  return storeAuthorities('AuthorityUnknown', {
+    signer: undefined,
+    next: { authority, publishedAt: undefined },
+    previous: [...needed, ...demoted],
+  });
 }
 
-/** Nobody can sign: what is served is kept alive until a new authority is published. */
-function replaceLostAuthority({ known, published, state }: Situation): CertificateStep | undefined {
-  const { signer, next, previous } = known;
-  if (signer !== undefined || next !== undefined) return undefined;
-  const others = published.filter((each) => !previous.some((one) => isSame(one, each)));
-  if (others.length > 0 && state.endpoints === undefined) return { kind: 'AskEndpoints' };
-  const served = state.endpoints?.served ?? [];
-  const needed = others.filter((each) => served.some((leaf) => hasSigned(each, leaf)));
-  const authorities = { signer, next, previous: [...needed, ...previous] };
-  return authorities.previous.length === 0
+function replaceLost(previous: readonly AuthorityCertificate[]): CertificateStep {
+  const authorities = { signer: undefined, next: undefined, previous };
+  return previous.length === 0
     ? storeAuthorities('FirstAuthority', authorities, 'Signer')
     : storeAuthorities('AuthorityLost', authorities, 'Next');
+}
+
+/** Whether it has signed what is stored to be served, or what is served. */
+function isInUse(authority: AuthorityCertificate, { serving, state }: Situation): boolean {
+  const stored = serving === undefined ? [] : [serving.x509];
+  const served = state.endpoints?.served ?? [];
+  return [...stored, ...served].some((leaf) => hasSigned(authority, leaf));
 }
 
 /** API servers hear anew what was away, so they get the whole time for it again. */
