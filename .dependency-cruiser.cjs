@@ -4,8 +4,9 @@ const layers = [
   ['resources', ['boost-engine']],
   ['observability', ['boost-engine', 'resources']],
   ['kube', ['boost-engine', 'resources', 'observability']],
+  ['certificates', ['boost-engine', 'observability', 'kube']],
   ['controller', ['boost-engine', 'resources', 'observability', 'kube']],
-  ['admission', ['boost-engine', 'resources', 'observability', 'kube']],
+  ['admission', ['boost-engine', 'resources', 'observability', 'kube', 'certificates']],
 ];
 
 /** @type {import('dependency-cruiser').IConfiguration} */

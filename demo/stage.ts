@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { BOOST_KEY, readPod } from '../src/boost-engine';
-import { NAMESPACES, PODS, STARTUP_CPU_BOOSTS } from '../src/kube';
+import { ApiError, NAMESPACES, PODS, SECRETS, STARTUP_CPU_BOOSTS } from '../src/kube';
 import type { JsonObject, KubeClient } from '../src/kube';
 import { getTable } from '../test/support/apiTable';
 import { startControlPlane } from '../test/support/controlPlane';
@@ -13,11 +13,17 @@ import type { ControlPlane } from '../test/support/controlPlane';
 import { KubeletPlayer } from '../test/support/kubelet';
 import type { AutoKubelet } from '../test/support/kubelet';
 import { startProcess } from '../test/support/processes';
-import type { BoostProcess } from '../test/support/processes';
+import type { BoostProcess, ProcessOptions } from '../test/support/processes';
 import { installWebhooks } from '../test/support/webhooks';
 import { BOOSTS, NAMESPACE, PROBE } from './cast';
 
 const BOOSTING_WITHIN_MS = 20_000;
+
+/** Where the two processes would run, with the Secrets of their certificates. */
+const OWN_NAMESPACE = 'startup-cpu-boost';
+
+/** As the chart makes them: empty, so that the rights on them can be given by name. */
+const CERTIFICATE_SECRETS = ['startup-cpu-boost-ca', 'startup-cpu-boost-serving'];
 
 const run = promisify(execFile);
 
@@ -58,22 +64,31 @@ export class Stage {
     this.#auto = kubelet.auto();
     report('a node whose kubelet this demo plays');
 
-    const admission = await this.#process('admission', { kubeconfigPath, bundlePath });
-    const controller = await this.#process('controller', { kubeconfigPath, bundlePath });
-    report('one admission and one controller process');
-
-    await client.create(NAMESPACES, {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name: NAMESPACE },
-    });
-    const caBundle = await admission.caBundle();
-    await installWebhooks(client, { url: admission.webhookUrl, caBundle });
-    for (const boost of BOOSTS) {
-      await client.create({ ...STARTUP_CPU_BOOSTS, namespace: NAMESPACE }, boost);
+    for (const name of [OWN_NAMESPACE, NAMESPACE]) {
+      await client.create(NAMESPACES, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name },
+      });
     }
+    for (const name of CERTIFICATE_SECRETS) {
+      await client.create(
+        { ...SECRETS, namespace: OWN_NAMESPACE },
+        { apiVersion: 'v1', kind: 'Secret', metadata: { name } },
+      );
+    }
+    const env = { POD_NAMESPACE: OWN_NAMESPACE, CERT_MODE: 'self-managed' };
+    // Together: admission is Ready with the certificate that the controller makes.
+    const [admission, controller] = await Promise.all([
+      this.#process('admission', { kubeconfigPath, bundlePath, env }),
+      this.#process('controller', { kubeconfigPath, bundlePath, env }),
+    ]);
+    report('one admission and one controller process, with a certificate of their own making');
+
+    await installWebhooks(client, { url: admission.webhookUrl });
+    for (const boost of BOOSTS) await this.#createBoost(client, boost);
     await this.#untilBoosting(client);
-    report('the webhooks, and two boosts');
+    report('the webhooks, whose CA the controller has filled in, and two boosts');
     return { client, kubelet, kubeconfigPath, admission, controller };
   }
 
@@ -105,14 +120,26 @@ export class Stage {
     return logFolder;
   }
 
-  async #process(
-    role: 'admission' | 'controller',
-    options: { readonly kubeconfigPath: string; readonly bundlePath: string },
-  ): Promise<BoostProcess> {
+  async #process(role: 'admission' | 'controller', options: ProcessOptions): Promise<BoostProcess> {
     this.#options.signal.throwIfAborted();
     const started = await startProcess(role, options);
     this.#processes.push(started);
     return started;
+  }
+
+  /** The API server needs a moment to hear whom it may trust; until then it refuses boosts. */
+  async #createBoost(client: KubeClient, boost: JsonObject): Promise<void> {
+    const end = Date.now() + BOOSTING_WITHIN_MS;
+    for (;;) {
+      try {
+        await client.create({ ...STARTUP_CPU_BOOSTS, namespace: NAMESPACE }, boost);
+        return;
+      } catch (error) {
+        const isServer = error instanceof ApiError && error.failure.kind === 'Server';
+        if (!isServer || Date.now() > end) throw error;
+      }
+      await delay(100, undefined, { signal: this.#options.signal });
+    }
   }
 
   /** The API server needs a moment for a new webhook, and admission one for a new boost. */

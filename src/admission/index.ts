@@ -1,6 +1,5 @@
 /** The admission webhooks: boosts pods when they are created, validates boosts. */
 export { startAdmission } from './admissionProcess';
 export type { AdmissionProcess, AdmissionProcessOptions } from './admissionProcess';
-export { CertificateError } from './certificate';
 export { NamespaceWatcher } from './namespaceWatcher';
 export type { NamespaceSource, NamespaceView } from './namespaceWatcher';

@@ -1,5 +1,8 @@
 /** Wires the admission process. */
 import { NamespaceWatcher, startAdmission } from '../admission';
+import { CertificateFiles, ServingSecret } from '../certificates';
+import type { CertificateSource } from '../certificates';
+import { ownNamespace } from './ownNamespace';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { AdmissionSettings } from './settings';
 
@@ -8,7 +11,11 @@ export async function startAdmissionProcess(
 ): Promise<RunningProcess> {
   const namespaces = new NamespaceWatcher(context);
   await namespaces.start();
-  const server = await startAdmission({ ...context, namespaces });
+  const server = await startAdmission({
+    ...context,
+    namespaces,
+    certificates: certificateSource(context),
+  });
   return {
     checks: server.checks,
     stop: async () => {
@@ -16,4 +23,16 @@ export async function startAdmissionProcess(
       await namespaces.close();
     },
   };
+}
+
+function certificateSource(context: ProcessContext<AdmissionSettings>): CertificateSource {
+  const { certificates } = context.settings;
+  switch (certificates.mode) {
+    case 'provided':
+      return new CertificateFiles({ ...context, directory: certificates.directory });
+    case 'self-managed': {
+      const secret = { namespace: ownNamespace(context), name: certificates.servingSecret };
+      return new ServingSecret({ ...context, secret });
+    }
+  }
 }

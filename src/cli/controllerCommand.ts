@@ -1,27 +1,33 @@
 /** Wires the controller process: it watches at once, and acts while it leads. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { CertificateKeeper } from '../certificates';
 import { BoostOperator } from '../controller';
 import { LeaseElector } from '../kube';
+import { ownNamespace } from './ownNamespace';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { ControllerSettings } from './settings';
 
 const LEASE_NAME = 'startup-cpu-boost-controller';
-
-/** Where neither POD_NAMESPACE nor the kubeconfig names one. */
-const FALLBACK_NAMESPACE = 'default';
 
 export async function startControllerProcess(
   context: ProcessContext<ControllerSettings>,
 ): Promise<RunningProcess> {
   const operator = new BoostOperator(context);
   await operator.start();
+  const keeper = startKeeper(context);
   const checks = { live: [], ready: operator.checks };
   const { election } = context.settings;
   if (election.kind === 'Off') {
     operator.act(() => true);
     context.metrics.leader.set(1);
-    return { checks, stop: () => operator.close() };
+    return {
+      checks,
+      stop: async () => {
+        await keeper?.stop();
+        await operator.close();
+      },
+    };
   }
   const elector = newElector(context, operator, election.lease);
   // A process whose caches are empty would lead without being able to judge anything.
@@ -31,19 +37,46 @@ export async function startControllerProcess(
   return {
     checks,
     stop: async () => {
+      // The next leader waits for this one, and nobody for the keeper of certificates.
       await elector.stop();
+      await keeper?.stop();
       await operator.close();
     },
   };
 }
 
+/** In each replica, leader or not; none where somebody else provides the certificates. */
+function startKeeper(context: ProcessContext<ControllerSettings>): CertificateKeeper | undefined {
+  const { certificates } = context.settings;
+  if (certificates.mode === 'provided') return undefined;
+  const { service, furtherNames } = certificates;
+  const namespace = ownNamespace(context);
+  const keeper = new CertificateKeeper({
+    ...context,
+    names: { ...certificates, namespace },
+    settings: {
+      ...certificates,
+      names: [...serviceNames(service, namespace), ...furtherNames],
+    },
+  });
+  keeper.start();
+  return keeper;
+}
+
+/** The API server asks for the first; people who look for what is wrong may use any. */
+function serviceNames(service: string, namespace: string): readonly string[] {
+  const inNamespace = `${service}.${namespace}`;
+  const names = [`${inNamespace}.svc`, `${inNamespace}.svc.cluster.local`, inNamespace, service];
+  return [...names, 'localhost', '127.0.0.1'];
+}
+
 function newElector(
-  { client, clock, kubeConfig, logger, metrics, settings }: ProcessContext<ControllerSettings>,
+  context: ProcessContext<ControllerSettings>,
   operator: BoostOperator,
   lease: Extract<ControllerSettings['election'], { readonly kind: 'Lease' }>['lease'],
 ): LeaseElector {
-  const context = kubeConfig.getContextObject(kubeConfig.getCurrentContext());
-  const namespace = settings.namespace ?? context?.namespace ?? FALLBACK_NAMESPACE;
+  const { client, clock, logger, metrics } = context;
+  const namespace = ownNamespace(context);
   const elector = new LeaseElector({
     client,
     clock,

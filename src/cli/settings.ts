@@ -16,9 +16,13 @@ export interface CommonSettings {
 }
 
 export interface AdmissionSettings extends CommonSettings {
+  /** Of this process; undefined where it is that of the kubeconfig. */
+  readonly namespace: string | undefined;
   readonly webhookAddress: ListenAddress;
-  readonly certificateDirectory: string;
-  readonly dnsNames: readonly string[];
+  readonly certificates:
+    | { readonly mode: 'self-managed'; readonly servingSecret: string }
+    /** Files of this folder, which somebody else replaces in time. */
+    | { readonly mode: 'provided'; readonly directory: string };
   readonly drainMs: number;
 }
 
@@ -27,12 +31,30 @@ export interface ControllerSettings extends CommonSettings {
   readonly namespace: string | undefined;
   readonly election:
     { readonly kind: 'Off' } | { readonly kind: 'Lease'; readonly lease: LeaseSettings };
+  readonly certificates:
+    | ({ readonly mode: 'self-managed' } & KeptCertificates)
+    /** Somebody else fills the caBundles, too. */
+    | { readonly mode: 'provided' };
   readonly sweepIntervalMs: number;
   readonly maximumBoostMs: number;
   readonly boostDeletedGraceMs: number;
   readonly unschedulableGraceMs: number;
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
   readonly confirmTimeoutMs: number;
+}
+
+export interface KeptCertificates {
+  readonly authoritySecret: string;
+  readonly servingSecret: string;
+  /** Of the admission endpoints. */
+  readonly service: string;
+  /** Of the mutating and of the validating webhook configuration. */
+  readonly webhookConfiguration: string;
+  /** Beside those of the Service. */
+  readonly furtherNames: readonly string[];
+  readonly authorityLifetimeMs: number;
+  readonly servingLifetimeMs: number;
+  readonly publishWaitMs: number;
 }
 
 export type ParsedSettings<Settings> =
@@ -81,18 +103,30 @@ const dnsNames = z
     return invalid(context, `must be DNS names separated by commas; "${bad}" is none`);
   });
 
+/** A DNS subdomain (RFC 1123), as Kubernetes takes for the names of most objects. */
+const objectName = (byDefault: string) =>
+  z
+    .string()
+    .max(253, 'must have at most 253 characters')
+    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be the name of an object')
+    .default(byDefault);
+
 const commonSchema = z.object({
   KUBECONFIG: kubeconfig,
   ZAP_LOG_LEVEL: logLevel,
   HEALTH_PROBE_BIND_ADDR: address(':8081'),
   METRICS_PROBE_BIND_ADDR: address(':8080'),
+  POD_NAMESPACE: z.string().max(63, 'must be the name of a namespace').optional(),
+  CERT_MODE: z
+    .enum(['self-managed', 'provided'], { error: 'must be self-managed or provided' })
+    .default('self-managed'),
+  SERVING_SECRET: objectName('startup-cpu-boost-serving'),
 });
 
 const admissionSchema = commonSchema.extend({
   WEBHOOK_PORT: wholeNumber({ byDefault: 9443, from: 0, to: 65_535, what: 'a port number' }),
   WEBHOOK_BIND_ADDR: z.string().min(1, 'must be an IP address or a host name').optional(),
   CERT_DIR: z.string().min(1, 'must be a path').default('/tmp/startup-cpu-boost/certificates'),
-  WEBHOOK_DNS_NAMES: dnsNames,
   // Endpoints of a Service go on getting calls for a few seconds after the pod is asked to stop.
   WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
 });
@@ -101,7 +135,6 @@ const seconds = (byDefault: number, to: number) =>
   wholeNumber({ byDefault, from: 1, to, what: 'seconds' });
 
 const controllerSchema = commonSchema.extend({
-  POD_NAMESPACE: z.string().max(63, 'must be the name of a namespace').optional(),
   LEADER_ELECTION: yesOrNo('true'),
   // Half of client-go's: a revert that waits for the next leader wastes CPU, and one small object
   // that is written each second costs the API server nothing.
@@ -123,20 +156,33 @@ const controllerSchema = commonSchema.extend({
   REVERT_ANYWAY: yesOrNo('false'),
   // A kubelet confirms within 1 to 3 s when it is idle.
   KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+  CA_SECRET: objectName('startup-cpu-boost-ca'),
+  WEBHOOK_SERVICE: objectName('startup-cpu-boost-webhook'),
+  WEBHOOK_CONFIGURATION: objectName('startup-cpu-boost'),
+  WEBHOOK_DNS_NAMES: dnsNames,
+  // Rotated so often that it is nothing unusual when it counts, and so seldom that an outage of
+  // weeks between two thirds of a life and its end does no harm.
+  CA_LIFETIME_SECONDS: seconds(365 * 86_400, 315_360_000),
+  SERVING_LIFETIME_SECONDS: seconds(90 * 86_400, 315_360_000),
+  // API servers watch the configurations, and do not say what they have seen.
+  CA_PUBLISH_WAIT_SECONDS: wholeNumber({ byDefault: 60, from: 0, to: 86_400, what: 'seconds' }),
 });
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
   return parse(admissionSchema, env, (values) => ({
     ...commonSettings(values),
+    namespace: values.POD_NAMESPACE,
     webhookAddress: { host: values.WEBHOOK_BIND_ADDR, port: values.WEBHOOK_PORT },
-    certificateDirectory: values.CERT_DIR,
-    dnsNames: values.WEBHOOK_DNS_NAMES,
+    certificates:
+      values.CERT_MODE === 'provided'
+        ? { mode: 'provided', directory: values.CERT_DIR }
+        : { mode: 'self-managed', servingSecret: values.SERVING_SECRET },
     drainMs: values.WEBHOOK_DRAIN_SECONDS * 1_000,
   }));
 }
 
-/** The rules of client-go: leaderelection.go, NewLeaderElector. */
-const leaseTimes = controllerSchema
+/** Of the election the rules of client-go: leaderelection.go, NewLeaderElector. */
+const consistentSchema = controllerSchema
   .refine((values) => values.LEASE_DURATION_SECONDS > values.LEASE_RENEW_DEADLINE_SECONDS, {
     path: ['LEASE_DURATION_SECONDS'],
     error: 'must be more than LEASE_RENEW_DEADLINE_SECONDS',
@@ -144,10 +190,19 @@ const leaseTimes = controllerSchema
   .refine((values) => values.LEASE_RENEW_DEADLINE_SECONDS > 1.2 * values.LEASE_RETRY_SECONDS, {
     path: ['LEASE_RENEW_DEADLINE_SECONDS'],
     error: 'must be more than 1.2 times LEASE_RETRY_SECONDS',
+  })
+  .refine((values) => values.SERVING_LIFETIME_SECONDS <= values.CA_LIFETIME_SECONDS, {
+    path: ['SERVING_LIFETIME_SECONDS'],
+    error: 'must not be more than CA_LIFETIME_SECONDS',
+  })
+  // The next CA is made when a third of the life is left, and signs after the wait.
+  .refine((values) => values.CA_LIFETIME_SECONDS > 3 * values.CA_PUBLISH_WAIT_SECONDS, {
+    path: ['CA_LIFETIME_SECONDS'],
+    error: 'must be more than 3 times CA_PUBLISH_WAIT_SECONDS',
   });
 
 export function parseControllerSettings(env: Environment): ParsedSettings<ControllerSettings> {
-  return parse(leaseTimes, env, (values) => ({
+  return parse(consistentSchema, env, (values) => ({
     namespace: values.POD_NAMESPACE,
     election: values.LEADER_ELECTION
       ? {
@@ -160,6 +215,10 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
         }
       : { kind: 'Off' },
     ...commonSettings(values),
+    certificates:
+      values.CERT_MODE === 'provided'
+        ? { mode: 'provided' }
+        : { mode: 'self-managed', ...keptCertificates(values) },
     sweepIntervalMs: values.MGR_CHECK_INTERVAL * 1_000,
     maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,
     boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
@@ -167,6 +226,19 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
     confirmTimeoutMs: values.KUBELET_CONFIRM_SECONDS * 1_000,
   }));
+}
+
+function keptCertificates(values: z.output<typeof controllerSchema>): KeptCertificates {
+  return {
+    authoritySecret: values.CA_SECRET,
+    servingSecret: values.SERVING_SECRET,
+    service: values.WEBHOOK_SERVICE,
+    webhookConfiguration: values.WEBHOOK_CONFIGURATION,
+    furtherNames: values.WEBHOOK_DNS_NAMES,
+    authorityLifetimeMs: values.CA_LIFETIME_SECONDS * 1_000,
+    servingLifetimeMs: values.SERVING_LIFETIME_SECONDS * 1_000,
+    publishWaitMs: values.CA_PUBLISH_WAIT_SECONDS * 1_000,
+  };
 }
 
 function commonSettings(values: z.output<typeof commonSchema>): CommonSettings {

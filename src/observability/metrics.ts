@@ -26,6 +26,7 @@ export interface Metrics {
   readonly queueDepth: Gauge;
   readonly watchAgeSeconds: Gauge<'resource'>;
   readonly relists: Gauge<'resource'>;
+  readonly certificateExpiry: Gauge<'certificate'>;
 }
 
 /** From a millisecond, about what a decision takes, to the webhook's timeout of 2 s and beyond. */
@@ -129,6 +130,12 @@ export function createMetrics(): Metrics {
       name: own('watch_relists'),
       help: 'Complete lists that a watch has made since the process started',
       labelNames: ['resource'],
+      registers,
+    }),
+    certificateExpiry: new Gauge({
+      name: own('certificate_expiry_seconds'),
+      help: 'Unix time at which a certificate of the webhooks ends: serving, or ca that signs it',
+      labelNames: ['certificate'],
       registers,
     }),
   };

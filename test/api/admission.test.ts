@@ -1,13 +1,9 @@
 /** The webhooks behind a real API server: what is stored, and what the author of a boost is told. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { NamespaceWatcher, startAdmission } from '../../src/admission';
 import type { AdmissionProcess } from '../../src/admission';
 import { decodeReview, encodeReview } from '../../src/admission/admissionReview';
-import { makeSelfSignedCertificate } from '../../src/admission/selfSignedCertificate';
 import { BOOST_KEY, SKIPPED_KEY, fieldsOf, readPod } from '../../src/boost-engine';
 import type { CpuResources, JsonPatch } from '../../src/boost-engine';
 import {
@@ -25,6 +21,7 @@ import { createMetrics, listen, portOf } from '../../src/observability';
 import type { Metrics } from '../../src/observability';
 import { RESOURCE_SHAPES, aBoost, aContainer, aPod, percentageIncrease } from '../support/builders';
 import type { ResourceShape } from '../support/builders';
+import { aCertificate, always } from '../support/certificates';
 import { installCrds, startControlPlane } from '../support/controlPlane';
 import type { ControlPlane } from '../support/controlPlane';
 import { eventually } from '../support/eventually';
@@ -53,7 +50,6 @@ const EVERY_CONTAINER: JsonObject = {
 let controlPlane: ControlPlane;
 let client: KubeClient;
 let admissionClient: KubeClient;
-let directory: string;
 let namespaces: NamespaceWatcher;
 let admission: AdmissionProcess;
 let target: WebhookTarget;
@@ -65,7 +61,7 @@ let count = 0;
 beforeAll(async () => {
   controlPlane = await startControlPlane({ crds: true });
   ({ client } = controlPlane);
-  directory = await mkdtemp(join(tmpdir(), 'admission-'));
+  const certificate = await aCertificate();
   logger = new RecordingLogger();
   metrics = createMetrics();
   const clock = systemClock();
@@ -75,22 +71,18 @@ beforeAll(async () => {
   await namespaces.start();
   admission = await startAdmission({
     namespaces,
-    settings: {
-      webhookAddress: { host: '127.0.0.1', port: 0 },
-      certificateDirectory: directory,
-      dnsNames: [],
-      drainMs: 0,
-    },
+    certificates: always(certificate),
+    settings: { webhookAddress: { host: '127.0.0.1', port: 0 }, drainMs: 0 },
     logger,
     metrics,
     clock,
   });
   target = {
     url: `https://127.0.0.1:${admission.port}`,
-    caBundle: await readFile(join(directory, 'ca.crt'), 'utf8'),
+    caBundle: certificate.ca,
   };
   await eventually(() => {
-    expect(admission.checks.ready.map(({ problem }) => problem())).toEqual([undefined, undefined]);
+    expect(admission.checks.ready.flatMap(({ problem }) => problem() ?? [])).toEqual([]);
   });
   await configure(target);
 });
@@ -103,7 +95,6 @@ afterAll(async () => {
   await namespaces.close();
   await admissionClient.close();
   await controlPlane.stop();
-  await rm(directory, { recursive: true });
 });
 
 beforeEach(async () => {
@@ -485,7 +476,7 @@ describe('while the webhook', () => {
 
   it('cannot be trusted, pods are created unboosted and our log says what to look at', async () => {
     await createBoost();
-    const other = await makeSelfSignedCertificate({ dnsNames: [], now: Date.now() });
+    const other = await aCertificate();
     await configure({ ...target, caBundle: other.ca });
     await expectUnboosted();
     await eventually(() => {
@@ -580,10 +571,7 @@ interface Injector {
 
 /** A stranger's webhook, which adds a container to every pod that has none of its name. */
 async function startInjector(): Promise<Injector> {
-  const { certificate, key, ca } = await makeSelfSignedCertificate({
-    dnsNames: [],
-    now: Date.now(),
-  });
+  const { certificate, key, ca } = await aCertificate();
   const patch: JsonPatch = [
     {
       op: 'add',

@@ -69,7 +69,7 @@ describe('admission and controller', () => {
   });
 
   async function serveWebhooks(): Promise<void> {
-    const target = { url: admission.webhookUrl, caBundle: await admission.caBundle() };
+    const target = { url: admission.webhookUrl, caBundle: admission.caBundle };
     await installWebhooks(world.client, target);
   }
 

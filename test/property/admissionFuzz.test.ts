@@ -1,8 +1,5 @@
 /** Damaged reviews: whatever anybody sends, the answer is whole, pods are allowed and nothing grows. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -27,6 +24,7 @@ import {
 import type { JsonObject } from '../../src/kube';
 import { createLogger, createMetrics } from '../../src/observability';
 import { RESOURCE_SHAPES, aBoost, aContainer, aPod, percentageIncrease } from '../support/builders';
+import { aCertificate, always } from '../support/certificates';
 import { Tally } from '../support/fuzzing';
 import { ManualClock } from '../support/manualClock';
 import { patched } from '../support/patched';
@@ -431,32 +429,26 @@ describe('a review that was damaged in one place', () => {
 });
 
 describe('damaged reviews over one HTTPS connection after another', () => {
-  let directory: string;
   let admission: AdmissionProcess;
   let agent: Agent;
   const clock = new ManualClock();
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-fuzz-'));
+    const certificate = await aCertificate();
     admission = await startAdmission({
       namespaces: { view: () => NAMESPACE, problem: () => undefined },
-      settings: {
-        webhookAddress: { host: '127.0.0.1', port: 0 },
-        certificateDirectory: directory,
-        dnsNames: [],
-        drainMs: 0,
-      },
+      certificates: always(certificate),
+      settings: { webhookAddress: { host: '127.0.0.1', port: 0 }, drainMs: 0 },
       logger: createLogger('silent', {}),
       metrics: createMetrics(),
       clock,
     });
-    agent = new Agent({ keepAlive: true, ca: await readFile(join(directory, 'ca.crt'), 'utf8') });
+    agent = new Agent({ keepAlive: true, ca: certificate.ca });
   });
   afterAll(async () => {
     agent.destroy();
     const stopped = admission.stop();
     await clock.advance(1);
     await stopped;
-    await rm(directory, { recursive: true });
   });
 
   // What the function answers is what the client gets: HTTP adds no way to hang, and no other status.

@@ -1,7 +1,4 @@
 /** The webhooks in this process, called by a real API server. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { NamespaceWatcher, startAdmission } from '../../src/admission';
 import type { NamespaceView } from '../../src/admission';
@@ -17,6 +14,7 @@ import type { JsonObject } from '../../src/kube';
 import { createLogger, createMetrics } from '../../src/observability';
 import type { Metrics } from '../../src/observability';
 import { aPod } from './builders';
+import { aCertificate, always } from './certificates';
 import type { ControlPlane } from './controlPlane';
 import { eventually } from './eventually';
 import { installWebhooks } from './webhooks';
@@ -37,28 +35,24 @@ export async function runAdmission(controlPlane: ControlPlane): Promise<RunningA
   const client = createKubeClient(kubeConfig, { clock });
   const logger = createLogger('silent', {});
   const metrics = createMetrics();
-  const directory = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-certificates-'));
+  const certificate = await aCertificate();
   const namespaces = new NamespaceWatcher({ kubeConfig, client, clock, logger });
   await namespaces.start();
   const admission = await startAdmission({
     namespaces,
-    settings: {
-      webhookAddress: { host: '127.0.0.1', port: 0 },
-      certificateDirectory: directory,
-      dnsNames: [],
-      drainMs: 0,
-    },
+    certificates: always(certificate),
+    settings: { webhookAddress: { host: '127.0.0.1', port: 0 }, drainMs: 0 },
     logger,
     metrics,
     clock,
   });
   await eventually(() => {
-    expect(admission.checks.ready.map(({ problem }) => problem())).toEqual([undefined, undefined]);
+    expect(admission.checks.ready.flatMap(({ problem }) => problem() ?? [])).toEqual([]);
   });
   return {
     target: {
       url: `https://127.0.0.1:${admission.port}`,
-      caBundle: await readFile(join(directory, 'ca.crt'), 'utf8'),
+      caBundle: certificate.ca,
     },
     metrics,
     view: (namespace) => namespaces.view(namespace),
@@ -66,7 +60,6 @@ export async function runAdmission(controlPlane: ControlPlane): Promise<RunningA
       await admission.stop();
       await namespaces.close();
       await client.close();
-      await rm(directory, { recursive: true });
     },
   };
 }

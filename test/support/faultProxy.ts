@@ -7,9 +7,9 @@ import type { RequestOptions, Server } from 'node:https';
 import type { Socket } from 'node:net';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { makeSelfSignedCertificate } from '../../src/admission/selfSignedCertificate';
 import { loadKubeConfig } from '../../src/kube';
 import type { JsonObject } from '../../src/kube';
+import { aCertificate } from './certificates';
 
 /** What a request is for, in RBAC's words. */
 export interface ApiRequest {
@@ -111,10 +111,7 @@ export class FaultProxy {
 
   /** Before the API server of a kubeconfig, on a port of 127.0.0.1 and with a certificate of its own. */
   static async start(kubeconfigPath: string): Promise<FaultProxy> {
-    const { ca, certificate, key } = await makeSelfSignedCertificate({
-      dnsNames: [],
-      now: Date.now(),
-    });
+    const { ca, certificate, key } = await aCertificate();
     const server = createServer({ cert: certificate, key });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

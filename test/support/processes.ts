@@ -1,13 +1,15 @@
 /** The real processes, from the real bundle, on free ports of 127.0.0.1. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsonObject } from '../../src/kube';
+import { aCertificate, writeCertificateFiles } from './certificates';
+import type { TestCertificate } from './certificates';
 
 export type Role = 'admission' | 'controller';
 export type StopSignal = 'SIGTERM' | 'SIGKILL';
@@ -54,14 +56,21 @@ export class BoostProcess {
   readonly pid: number;
   /** Where admission answers the API server. */
   readonly webhookUrl: string;
+  /** PEM of the CA of the certificate that was provided; with CERT_MODE=self-managed of no use. */
+  readonly caBundle: string;
   readonly healthUrl: string;
   readonly metricsUrl: string;
   readonly exited: Promise<Exit>;
   readonly #child: ChildProcess;
-  readonly #certificates: string;
+  readonly #folder: string;
   readonly #lines: string[] = [];
 
-  private constructor(role: Role, child: ChildProcess, ports: Ports, certificates: string) {
+  private constructor(
+    role: Role,
+    child: ChildProcess,
+    ports: Ports,
+    provided: { readonly folder: string; readonly certificate: TestCertificate },
+  ) {
     if (child.pid === undefined) throw new Error(`${role} did not start`);
     this.role = role;
     this.pid = child.pid;
@@ -69,7 +78,8 @@ export class BoostProcess {
     this.healthUrl = `http://127.0.0.1:${ports.health}`;
     this.metricsUrl = `http://127.0.0.1:${ports.metrics}/metrics`;
     this.#child = child;
-    this.#certificates = certificates;
+    this.caBundle = provided.certificate.ca;
+    this.#folder = provided.folder;
     this.exited = new Promise((resolve) => {
       child.once('close', (code, signal) => {
         resolve({ code, signal });
@@ -86,7 +96,9 @@ export class BoostProcess {
   /** Starts the process without waiting for it. */
   static async spawn(role: Role, options: ProcessOptions): Promise<BoostProcess> {
     const { webhook, health, metrics } = await freePorts();
-    const certificates = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-certificates-'));
+    const folder = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-certificates-'));
+    const certificate = await aCertificate();
+    await writeCertificateFiles(folder, certificate);
     const bundle = options.bundlePath ?? join(process.cwd(), 'dist', 'startup-cpu-boost.cjs');
     // setpriv becomes the process; the kernel ends it when this one is gone, however that went.
     // A group of its own: Ctrl-C in a terminal is for us, who then stop it in order.
@@ -100,7 +112,8 @@ export class BoostProcess {
         WEBHOOK_PORT: String(webhook),
         HEALTH_PROBE_BIND_ADDR: `127.0.0.1:${health}`,
         METRICS_PROBE_BIND_ADDR: `127.0.0.1:${metrics}`,
-        CERT_DIR: certificates,
+        CERT_MODE: 'provided',
+        CERT_DIR: folder,
         // No Service goes on sending calls here.
         WEBHOOK_DRAIN_SECONDS: '0',
         ...options.env,
@@ -108,7 +121,7 @@ export class BoostProcess {
     });
     // Without a listener an event 'error' would end this process; the missing PID says the same.
     child.once('error', () => undefined);
-    return new BoostProcess(role, child, { webhook, health, metrics }, certificates);
+    return new BoostProcess(role, child, { webhook, health, metrics }, { folder, certificate });
   }
 
   /** The log, one parsed object per line; lines that are no JSON objects are left out. */
@@ -119,11 +132,6 @@ export class BoostProcess {
   /** Everything that was written to standard output and error. */
   output(): string {
     return this.#lines.join('\n');
-  }
-
-  /** PEM of the CA that signed the serving certificate; written by the process at its start. */
-  async caBundle(): Promise<string> {
-    return readFile(join(this.#certificates, 'ca.crt'), 'utf8');
   }
 
   async ready(): Promise<void> {
@@ -147,7 +155,7 @@ export class BoostProcess {
   async stop(signal: StopSignal = 'SIGTERM'): Promise<Exit> {
     this.#child.kill(signal);
     const exit = await this.exited;
-    await rm(this.#certificates, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true });
     return exit;
   }
 

@@ -4,8 +4,8 @@ import type { JsonObject, KubeClient, ResourceRef } from '../../src/kube';
 export interface WebhookTarget {
   /** Where admission listens, such as `https://127.0.0.1:9443`. */
   readonly url: string;
-  /** PEM of the CA that signed its certificate. */
-  readonly caBundle: string;
+  /** PEM of the CA that signed its certificate; without it, a controller fills it in. */
+  readonly caBundle?: string;
   /** Only these namespaces; without it all but the cluster's own. */
   readonly namespaces?: readonly string[];
 }
@@ -41,7 +41,9 @@ export async function installWebhooks(client: KubeClient, target: WebhookTarget)
 export function webhookConfigurations(target: WebhookTarget): WebhookConfigurations {
   const clientConfig = (path: string): JsonObject => ({
     url: target.url + path,
-    caBundle: Buffer.from(target.caBundle).toString('base64'),
+    ...(target.caBundle === undefined
+      ? {}
+      : { caBundle: Buffer.from(target.caBundle).toString('base64') }),
   });
   return {
     mutating: {

@@ -1,11 +1,8 @@
 /** The whole admission process against clients that mean harm: after each, a review is answered as ever. */
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
@@ -17,19 +14,19 @@ import { compileBoost } from '../../../src/boost-engine';
 import { systemClock } from '../../../src/kube';
 import { createMetrics } from '../../../src/observability';
 import { aBoost } from '../../support/builders';
+import { aCertificate, always } from '../../support/certificates';
 import { RecordingLogger } from '../../support/recordingLogger';
 import { aReview } from './reviews';
 
 const HOST = '127.0.0.1';
 
-let directory: string;
 let ca: string;
 let logger: RecordingLogger;
 let admission: AdmissionProcess;
 let sockets: Socket[] = [];
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-hostile-'));
+  const certificate = await aCertificate({ names: ['admission.example'] });
   logger = new RecordingLogger();
   const boosts = [compileBoost(aBoost())];
   admission = await startAdmission({
@@ -37,17 +34,13 @@ beforeAll(async () => {
       view: () => ({ boosts, limitRanges: [], quotas: [] }),
       problem: () => undefined,
     },
-    settings: {
-      webhookAddress: { host: HOST, port: 0 },
-      certificateDirectory: directory,
-      dnsNames: ['admission.example'],
-      drainMs: 0,
-    },
+    certificates: always(certificate),
+    settings: { webhookAddress: { host: HOST, port: 0 }, drainMs: 0 },
     logger,
     metrics: createMetrics(),
     clock: systemClock(),
   });
-  ca = await readFile(join(directory, 'ca.crt'), 'utf8');
+  ({ ca } = certificate);
 });
 
 afterEach(async () => {
@@ -60,7 +53,6 @@ afterAll(async () => {
   // Nobody holds it up, and nothing of all this was a fault of ours.
   await admission.stop();
   expect(logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
-  await rm(directory, { recursive: true });
 });
 
 /** A good review over a connection of its own. */

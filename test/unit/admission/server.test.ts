@@ -8,22 +8,18 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startAdmissionServer } from '../../../src/admission/server';
 import type { AdmissionServer } from '../../../src/admission/server';
-import { makeSelfSignedCertificate } from '../../../src/admission/selfSignedCertificate';
-import type { SelfSignedCertificate } from '../../../src/admission/selfSignedCertificate';
+import { aCertificate, readable } from '../../support/certificates';
+import type { TestCertificate } from '../../support/certificates';
 import { ManualClock, settled } from '../../support/manualClock';
 import { RecordingLogger } from '../../support/recordingLogger';
 
 const HOST = '127.0.0.1';
 const DRAIN_MS = 5_000;
 
-let made: SelfSignedCertificate;
-let another: SelfSignedCertificate;
+let made: TestCertificate;
+let another: TestCertificate;
 beforeAll(async () => {
-  const options = { dnsNames: [], now: Date.now() };
-  [made, another] = await Promise.all([
-    makeSelfSignedCertificate(options),
-    makeSelfSignedCertificate(options),
-  ]);
+  [made, another] = await Promise.all([aCertificate(), aCertificate()]);
 });
 
 let clock: ManualClock;
@@ -47,11 +43,12 @@ beforeEach(async () => {
   agent = new Agent({ keepAlive: true, ca: made.ca });
   server = await startAdmissionServer({
     handle,
-    certificate: served(made),
     address: { host: HOST, port: 0 },
     logger,
     clock,
   });
+  server.replaceCertificate(readable(made));
+  await waitFor(() => server.problem() === undefined);
 });
 
 afterEach(async () => {
@@ -60,10 +57,6 @@ afterEach(async () => {
   for (const answer of held) answer();
   await drained(server.drain(0));
 });
-
-function served({ certificate, key }: SelfSignedCertificate) {
-  return { origin: 'SelfSigned', certificate, key, notAfter: Infinity } as const;
-}
 
 interface Answer {
   readonly text: string;
@@ -117,6 +110,29 @@ async function drained(end: Promise<void>): Promise<void> {
   while (!state.isOver) await clock.advance(1_000);
 }
 
+describe('a server without a certificate', () => {
+  it('listens and is not ready: it fails every handshake until there is one', async () => {
+    const other = await startAdmissionServer({
+      handle,
+      address: { host: HOST, port: 0 },
+      logger,
+      clock,
+    });
+    try {
+      expect(other.problem()).toBe('no certificate yet');
+      await expect(handshake({ port: other.port })).rejects.toThrow();
+      expect(other.problem()).toBe('no certificate yet');
+
+      other.replaceCertificate(readable(made));
+
+      await waitFor(() => other.problem() === undefined);
+      expect((await handshake({ port: other.port })).authorized).toBe(true);
+    } finally {
+      await drained(other.drain(0));
+    }
+  });
+});
+
 describe('a server that has started', () => {
   it('is ready, and keeps connections for longer than the API server does', async () => {
     expect(server.problem()).toBeUndefined();
@@ -146,7 +162,6 @@ describe('a server that has started', () => {
   it('says so where its port is taken', async () => {
     const second = startAdmissionServer({
       handle,
-      certificate: served(made),
       address: { host: HOST, port: server.port },
       logger,
       clock,
@@ -189,7 +204,7 @@ describe('clients that are no API server', () => {
 describe('a new certificate', () => {
   it('is for new connections, and those that are open go on', async () => {
     await get();
-    server.replaceCertificate(served(another));
+    server.replaceCertificate(readable(another));
     expect(await get()).toMatchObject({ isReused: true });
     const socket = await handshake({ ca: another.ca });
     expect(socket.authorized).toBe(true);
@@ -197,7 +212,7 @@ describe('a new certificate', () => {
   });
 
   it('changes nothing about the oldest TLS version', async () => {
-    server.replaceCertificate(served(another));
+    server.replaceCertificate(readable(another));
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
     await expect(handshake({ ca: another.ca, ...old })).rejects.toThrow(/alert protocol version/);
   });

@@ -33,6 +33,17 @@ describe('settings', () => {
       logLevel: 'info',
       healthAddress: { host: undefined, port: 8081 },
       metricsAddress: { host: undefined, port: 8080 },
+      certificates: {
+        mode: 'self-managed',
+        authoritySecret: 'startup-cpu-boost-ca',
+        servingSecret: 'startup-cpu-boost-serving',
+        service: 'startup-cpu-boost-webhook',
+        webhookConfiguration: 'startup-cpu-boost',
+        furtherNames: [],
+        authorityLifetimeMs: 365 * 86_400_000,
+        servingLifetimeMs: 90 * 86_400_000,
+        publishWaitMs: 60_000,
+      },
       sweepIntervalMs: 30_000,
       maximumBoostMs: 3_600_000,
       boostDeletedGraceMs: 5_000,
@@ -42,8 +53,7 @@ describe('settings', () => {
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
-      certificateDirectory: '/tmp/startup-cpu-boost/certificates',
-      dnsNames: [],
+      certificates: { mode: 'self-managed', servingSecret: 'startup-cpu-boost-serving' },
       drainMs: 10_000,
     });
   });
@@ -73,10 +83,12 @@ describe('settings', () => {
   });
 
   it('split the DNS names at commas', () => {
-    const { dnsNames } = admission({
+    const { certificates } = controller({
       WEBHOOK_DNS_NAMES: 'boost.ns.svc, boost.ns.svc.cluster.local,',
     });
-    expect(dnsNames).toEqual(['boost.ns.svc', 'boost.ns.svc.cluster.local']);
+    expect(certificates).toMatchObject({
+      furtherNames: ['boost.ns.svc', 'boost.ns.svc.cluster.local'],
+    });
   });
 
   it.each<[Environment, string]>([
@@ -90,6 +102,34 @@ describe('settings', () => {
     ],
   ])('refuse %j and say what is allowed', (env, problem) => {
     expect(problems(env)).toEqual([problem]);
+  });
+
+  it('leave Secrets and caBundles alone where the certificate is provided', () => {
+    const env = { CERT_MODE: 'provided', CERT_DIR: '/etc/certificates' };
+    expect(controller(env).certificates).toEqual({ mode: 'provided' });
+    expect(admission(env).certificates).toEqual({
+      mode: 'provided',
+      directory: '/etc/certificates',
+    });
+  });
+
+  it.each<[Environment, string]>([
+    [{ CA_SECRET: 'Not_A_Name' }, 'CA_SECRET="Not_A_Name": must be the name of an object'],
+    [
+      { SERVING_LIFETIME_SECONDS: '100', CA_LIFETIME_SECONDS: '99', CA_PUBLISH_WAIT_SECONDS: '1' },
+      'SERVING_LIFETIME_SECONDS="100": must not be more than CA_LIFETIME_SECONDS',
+    ],
+    [
+      { CA_LIFETIME_SECONDS: '180', SERVING_LIFETIME_SECONDS: '60' },
+      'CA_LIFETIME_SECONDS="180": must be more than 3 times CA_PUBLISH_WAIT_SECONDS',
+    ],
+  ])('refuse the certificates of %j', (env, problem) => {
+    expect(problems(env)).toEqual([problem]);
+  });
+
+  it('refuse a mode of certificates that there is not, in both processes', () => {
+    const problem = 'CERT_MODE="selfsigned": must be self-managed or provided';
+    expect(problems({ CERT_MODE: 'selfsigned' })).toEqual([problem, problem]);
   });
 
   it.each(['8081', 'localhost', ':70000', ':', 'a b:1'])('refuse the address %s', (text) => {

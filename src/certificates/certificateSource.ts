@@ -1,0 +1,13 @@
+/** Where a server gets its certificate from, at the start and whenever it is replaced. */
+import type { ServingCertificate } from './servingCertificate';
+
+export interface CertificateSource {
+  /**
+   * Gives the certificate if there is one yet, and each that comes later; one that cannot be used is
+   * logged and never given. Resolves when the first look is over; never rejects.
+   */
+  start(give: (certificate: ServingCertificate) => void): Promise<void>;
+  /** Why nothing was given yet; undefined once something was, whatever comes after. */
+  problem(): string | undefined;
+  stop(): Promise<void>;
+}
