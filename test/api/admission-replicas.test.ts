@@ -180,9 +180,10 @@ it('an API server that is away makes no replica unready', async () => {
   const replicas = await Promise.all([start('admission'), start('admission'), start('controller')]);
   await world.controlPlane.stopApiServer();
   try {
-    // Longer than a Lease, and than any watch takes to notice.
-    for (const end = Date.now() + 8_000; Date.now() < end; await delay(250)) {
+    // For longer than a Lease lasts.
+    for (const end = Date.now() + 8_000; Date.now() < end; ) {
       expect(await Promise.all(replicas.map(isReady))).toEqual([true, true, true]);
+      await delay(250);
     }
   } finally {
     await world.controlPlane.startApiServer();

@@ -18,7 +18,7 @@ const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 /** Rates that two cores keep up with. */
 const options: PlanOptions =
   minutes > 0
-    ? { seed, durationMs: minutes * 60_000, podsPerSecond: 2.2, faultEveryMs: 9_000 }
+    ? { seed, durationMs: minutes * 60_000, podsPerSecond: 3, faultEveryMs: 6_500 }
     : { seed, durationMs: 40_000, podsPerSecond: 3, faultEveryMs: 3_300 };
 
 it(

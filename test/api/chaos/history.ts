@@ -78,7 +78,7 @@ export interface PodVerdict {
 export interface HistoryReport {
   readonly violations: readonly Violation[];
   readonly verdicts: readonly PodVerdict[];
-  /** Writes whose guard or rule refused them. */
+  /** Writes of controllers that their guards refused. */
   readonly refused: number;
   /** Writes to pods whose answer was lost. */
   readonly unanswered: number;
@@ -105,8 +105,10 @@ export function checkHistory(input: HistoryInput): HistoryReport {
   return {
     violations,
     verdicts,
-    refused: all.reduce((sum, { refused }) => sum + refused, 0),
-    unanswered: all.reduce((sum, { unanswered }) => sum + unanswered.length, 0),
+    refused: all
+      .flatMap(({ refused }) => refused)
+      .filter((user) => rules.roleOf(user) === 'controller').length,
+    unanswered: all.flatMap(({ unanswered }) => unanswered).length,
     byFormerLeader: countFormerLeaders(events, rules),
     histories: new Map([...offending].map((pod) => [pod, timelines.get(pod)?.told ?? []] as const)),
   };
@@ -115,7 +117,7 @@ export function checkHistory(input: HistoryInput): HistoryReport {
 const NOTHING: PodTimeline = {
   steps: [],
   unanswered: [],
-  refused: 0,
+  refused: [],
   scheduledAt: undefined,
   readyAt: undefined,
   deletedAt: undefined,

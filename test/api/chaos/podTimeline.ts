@@ -45,8 +45,8 @@ export interface Unanswered {
 export interface PodTimeline {
   readonly steps: readonly PodStep[];
   readonly unanswered: readonly Unanswered[];
-  /** Refused, for a guard that did not hold or any other reason. */
-  readonly refused: number;
+  /** Whose writes were refused, for a guard that did not hold or any other reason. */
+  readonly refused: readonly string[];
   readonly scheduledAt: number | undefined;
   readonly readyAt: number | undefined;
   readonly deletedAt: number | undefined;
@@ -104,7 +104,7 @@ function timelineOf(
     unanswered: ordered
       .filter(({ stage, code }) => stage !== 'Complete' || code >= 500)
       .map((event) => ({ action: actionOf(event), by: event.user, receivedAt: event.receivedAt })),
-    refused: ordered.filter(({ code }) => code >= 400 && code < 500).length,
+    refused: ordered.filter(({ code }) => code >= 400 && code < 500).map(({ user }) => user),
     scheduledAt: bound === undefined ? undefined : Math.floor(bound.at / 1_000) * 1_000,
     readyAt: accepted.find((event) => saysReady(event.request))?.at,
     deletedAt: accepted.find((event) => actionOf(event) === 'delete')?.at,

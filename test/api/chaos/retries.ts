@@ -33,28 +33,20 @@ export async function unless<T>(
   }
 }
 
-/** The API server is away, starting or busy; or the webhook that validates boosts is. */
+/**
+ * The API server is away, starting or busy, or the webhook that validates boosts is. One that has
+ * just started knows the rights of its users a moment later.
+ */
+const PASSING: ReadonlySet<ApiFailure['kind']> = new Set([
+  'Network',
+  'Timeout',
+  'Server',
+  'Throttled',
+  'Malformed',
+  'Forbidden',
+  'Unauthorized',
+]);
+
 function isPassing(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return false;
-  switch (error.failure.kind) {
-    case 'Network':
-    case 'Timeout':
-    case 'Server':
-    case 'Throttled':
-    case 'Malformed':
-      return true;
-    // A server that has just started knows the rights of its users a moment later.
-    case 'Forbidden':
-    case 'Unauthorized':
-      return true;
-    case 'NotFound':
-    case 'Conflict':
-    case 'AlreadyExists':
-    case 'Gone':
-    case 'TestFailed':
-    case 'Invalid':
-    case 'BadRequest':
-    case 'Cancelled':
-      return false;
-  }
+  return error instanceof ApiError && PASSING.has(error.failure.kind);
 }
