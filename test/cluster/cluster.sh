@@ -8,7 +8,7 @@
 #                                          kube-apiserver alone, killed and on its port again
 #        cluster.sh down [--dir DIR]       stops and removes it; DIR/logs stays
 # --owner PID  goes down by itself when one of these processes has ended, however it ended
-# --audit      one line per request about pods and boosts in DIR/logs/audit.log
+# --audit      every write in DIR/logs/audit.log; those to pods and boosts with what was stored
 # environment: CLUSTER_BIN     a folder of ready-made programs, in place of build.sh
 #              APISERVER_ARGS  more flags for kube-apiserver, split at spaces
 set -euo pipefail
@@ -222,17 +222,24 @@ start_api_again() {
   wait_for 60 api_ready
 }
 
-audit_policy() { # who wrote what; bodies would slow the server down
+# Who wrote what, and what was stored then. RequestReceived is kept for writes: a request without a
+# ResponseComplete is one whose answer an end of kube-apiserver has swallowed.
+audit_policy() {
   cat <<YAML
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
+omitManagedFields: true
 rules:
-- level: Metadata
+- level: None
+  verbs: [get, list, watch]
+- level: RequestResponse
   resources:
   - {group: "", resources: [pods, pods/resize, pods/status]}
   - {group: autoscaling.x-k8s.io}
-- level: None
+  - {group: coordination.k8s.io, resources: [leases]}
+- level: Request
+  resources: [{group: "", resources: [bindings, pods/binding]}]
+- level: Metadata
 YAML
 }
 

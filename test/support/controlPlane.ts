@@ -13,7 +13,7 @@ import type { KubeClient, ResourceRef } from '../../src/kube';
 export interface ControlPlaneOptions {
   /** Installs crds/*.yaml and waits until the API server serves them. */
   readonly crds?: boolean;
-  /** Writes each request about pods and boosts to `<dir>/logs/audit.log`. */
+  /** Writes every write, with what was stored of pods and boosts, to `<dir>/logs/audit.log`. */
   readonly audit?: boolean;
 }
 

@@ -151,6 +151,15 @@ export class BoostProcess {
     }
   }
 
+  /** Stands still, as on a machine that is suspended or short of CPU, until `resume`. */
+  pause(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   /** Resolves when the process has ended. */
   async stop(signal: StopSignal = 'SIGTERM'): Promise<Exit> {
     this.#child.kill(signal);

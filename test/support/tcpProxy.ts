@@ -45,6 +45,14 @@ export class TcpProxy {
     this.#isDown = false;
   }
 
+  /** Connections that are open stay open and never bring another byte; new ones work. */
+  stall(): void {
+    for (const socket of this.#sockets) {
+      socket.unpipe();
+      socket.pause();
+    }
+  }
+
   stop(): Promise<void> {
     this.cut();
     return this.#close();
