@@ -1,7 +1,5 @@
 /** One serving certificate for all admission replicas, as a Secret mounted into each of them is. */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { makeSelfSignedCertificate } from '../../src/admission/selfSignedCertificate';
+import { aCertificate, writeCertificateFiles } from './certificates';
 
 export interface ServingFolder {
   /** For CERT_DIR. */
@@ -12,12 +10,7 @@ export interface ServingFolder {
 
 /** Writes `tls.crt` and `tls.key`, valid for 127.0.0.1, into the folder. */
 export async function writeServingCertificate(directory: string): Promise<ServingFolder> {
-  const { ca, certificate, key } = await makeSelfSignedCertificate({
-    dnsNames: [],
-    now: Date.now(),
-  });
-  await mkdir(directory, { recursive: true });
-  await writeFile(join(directory, 'tls.crt'), certificate);
-  await writeFile(join(directory, 'tls.key'), key, { mode: 0o600 });
-  return { directory, caBundle: ca };
+  const certificate = await aCertificate();
+  await writeCertificateFiles(directory, certificate);
+  return { directory, caBundle: certificate.ca };
 }
