@@ -2,5 +2,7 @@
 export { startAdmission } from './admissionProcess';
 export type { AdmissionProcess, AdmissionProcessOptions } from './admissionProcess';
 export { CertificateError } from './certificate';
+export { ControllerLease } from './controllerLease';
+export type { ControllerLeaseOptions } from './controllerLease';
 export { NamespaceWatcher } from './namespaceWatcher';
-export type { NamespaceSource, NamespaceView } from './namespaceWatcher';
+export type { NamespaceSource, NamespaceView, NamespaceWatcherOptions } from './namespaceWatcher';

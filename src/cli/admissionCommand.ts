@@ -1,12 +1,17 @@
 /** Wires the admission process. */
-import { NamespaceWatcher, startAdmission } from '../admission';
+import { ControllerLease, NamespaceWatcher, startAdmission } from '../admission';
+import { controllerLease } from './controllerLease';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { AdmissionSettings } from './settings';
 
 export async function startAdmissionProcess(
   context: ProcessContext<AdmissionSettings>,
 ): Promise<RunningProcess> {
-  const namespaces = new NamespaceWatcher(context);
+  const lease = watchLease(context);
+  const namespaces = new NamespaceWatcher({
+    ...context,
+    ...(lease === undefined ? {} : { controllerLease: lease }),
+  });
   await namespaces.start();
   const server = await startAdmission({ ...context, namespaces });
   return {
@@ -14,6 +19,20 @@ export async function startAdmissionProcess(
     stop: async () => {
       await server.stop();
       await namespaces.close();
+      await lease?.stop();
     },
   };
+}
+
+function watchLease(context: ProcessContext<AdmissionSettings>): ControllerLease | undefined {
+  const { kubeConfig, settings } = context;
+  const { namespace, noControllerGraceMs: graceMs } = settings;
+  if (graceMs === undefined) return undefined;
+  const lease = new ControllerLease({
+    ...context,
+    lease: controllerLease(namespace, kubeConfig),
+    graceMs,
+  });
+  lease.start();
+  return lease;
 }

@@ -3,13 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { BoostOperator } from '../controller';
 import { LeaseElector } from '../kube';
+import { controllerLease } from './controllerLease';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { ControllerSettings } from './settings';
-
-const LEASE_NAME = 'startup-cpu-boost-controller';
-
-/** Where neither POD_NAMESPACE nor the kubeconfig names one. */
-const FALLBACK_NAMESPACE = 'default';
 
 export async function startControllerProcess(
   context: ProcessContext<ControllerSettings>,
@@ -42,13 +38,11 @@ function newElector(
   operator: BoostOperator,
   lease: Extract<ControllerSettings['election'], { readonly kind: 'Lease' }>['lease'],
 ): LeaseElector {
-  const context = kubeConfig.getContextObject(kubeConfig.getCurrentContext());
-  const namespace = settings.namespace ?? context?.namespace ?? FALLBACK_NAMESPACE;
   const elector = new LeaseElector({
     client,
     clock,
     logger,
-    lease: { namespace, name: LEASE_NAME },
+    lease: controllerLease(settings.namespace, kubeConfig),
     identity: `${hostname()}_${randomUUID()}`,
     settings: lease,
     random: Math.random,

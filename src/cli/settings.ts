@@ -1,4 +1,4 @@
-/** Settings of the two processes, from environment variables, checked before anything starts. */
+/** Settings of the processes, from environment variables, checked before anything starts. */
 import { LOG_LEVELS } from '../observability';
 import type { LeaseSettings } from '../kube';
 import type { ListenAddress, LogLevel } from '../observability';
@@ -20,6 +20,10 @@ export interface AdmissionSettings extends CommonSettings {
   readonly certificateDirectory: string;
   readonly dnsNames: readonly string[];
   readonly drainMs: number;
+  /** Of this process and the controllers; undefined where it is that of the kubeconfig. */
+  readonly namespace: string | undefined;
+  /** How long no controller may have held the Lease; undefined where nobody looks at it. */
+  readonly noControllerGraceMs: number | undefined;
 }
 
 export interface ControllerSettings extends CommonSettings {
@@ -31,6 +35,17 @@ export interface ControllerSettings extends CommonSettings {
   readonly maximumBoostMs: number;
   readonly boostDeletedGraceMs: number;
   readonly unschedulableGraceMs: number;
+  readonly limitRangeDefaults: 'Avoid' | 'Accept';
+  readonly confirmTimeoutMs: number;
+  readonly unlabelledSweepIntervalMs: number;
+  /** Name of our MutatingWebhookConfiguration. */
+  readonly webhookConfiguration: string;
+}
+
+export interface RevertAllSettings {
+  readonly kubeconfig: string | undefined;
+  readonly logLevel: LogLevel;
+  readonly webhookConfiguration: string;
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
   readonly confirmTimeoutMs: number;
 }
@@ -81,6 +96,14 @@ const dnsNames = z
     return invalid(context, `must be DNS names separated by commas; "${bad}" is none`);
   });
 
+const namespace = z.string().max(63, 'must be the name of a namespace').optional();
+
+/** The name that the manifests give it, which google/kube-startup-cpu-boost does not use. */
+const webhookConfiguration = z
+  .string()
+  .max(253, 'must be the name of a MutatingWebhookConfiguration')
+  .default('startup-cpu-boost');
+
 const commonSchema = z.object({
   KUBECONFIG: kubeconfig,
   ZAP_LOG_LEVEL: logLevel,
@@ -95,13 +118,30 @@ const admissionSchema = commonSchema.extend({
   WEBHOOK_DNS_NAMES: dnsNames,
   // Endpoints of a Service go on getting calls for a few seconds after the pod is asked to stop.
   WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
+  POD_NAMESPACE: namespace,
+  // A hundred times the lease: longer than any rollout or API server upgrade, so that what is left
+  // is a controller that somebody has taken away.
+  NO_CONTROLLER_GRACE_SECONDS: wholeNumber({
+    byDefault: 600,
+    from: 0,
+    to: 86_400,
+    what: 'seconds',
+  }),
 });
 
 const seconds = (byDefault: number, to: number) =>
   wholeNumber({ byDefault, from: 1, to, what: 'seconds' });
 
+/** What every revert needs, of the controller and of revert-all. */
+const revertSchema = z.object({
+  WEBHOOK_CONFIGURATION: webhookConfiguration,
+  REVERT_ANYWAY: yesOrNo('false'),
+  // A kubelet confirms within 1 to 3 s when it is idle.
+  KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+});
+
 const controllerSchema = commonSchema.extend({
-  POD_NAMESPACE: z.string().max(63, 'must be the name of a namespace').optional(),
+  POD_NAMESPACE: namespace,
   LEADER_ELECTION: yesOrNo('true'),
   // Half of client-go's: a revert that waits for the next leader wastes CPU, and one small object
   // that is written each second costs the API server nothing.
@@ -120,10 +160,14 @@ const controllerSchema = commonSchema.extend({
     to: 3_600_000,
     what: 'milliseconds',
   }),
-  REVERT_ANYWAY: yesOrNo('false'),
-  // A kubelet confirms within 1 to 3 s when it is idle.
-  KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+  ...revertSchema.shape,
+  // What it finds has lost its label while no controller ran: rare, and one list of all pods is dear.
+  UNLABELLED_CHECK_SECONDS: wholeNumber({ byDefault: 600, from: 10, to: 86_400, what: 'seconds' }),
 });
+
+const revertAllSchema = commonSchema
+  .pick({ KUBECONFIG: true, ZAP_LOG_LEVEL: true })
+  .extend(revertSchema.shape);
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
   return parse(admissionSchema, env, (values) => ({
@@ -132,6 +176,11 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
     certificateDirectory: values.CERT_DIR,
     dnsNames: values.WEBHOOK_DNS_NAMES,
     drainMs: values.WEBHOOK_DRAIN_SECONDS * 1_000,
+    namespace: values.POD_NAMESPACE,
+    noControllerGraceMs:
+      values.NO_CONTROLLER_GRACE_SECONDS === 0
+        ? undefined
+        : values.NO_CONTROLLER_GRACE_SECONDS * 1_000,
   }));
 }
 
@@ -164,9 +213,25 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,
     boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
     unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
+    ...revertSettings(values),
+    unlabelledSweepIntervalMs: values.UNLABELLED_CHECK_SECONDS * 1_000,
+  }));
+}
+
+export function parseRevertAllSettings(env: Environment): ParsedSettings<RevertAllSettings> {
+  return parse(revertAllSchema, env, (values) => ({
+    kubeconfig: values.KUBECONFIG,
+    logLevel: values.ZAP_LOG_LEVEL,
+    ...revertSettings(values),
+  }));
+}
+
+function revertSettings(values: z.output<typeof revertSchema>) {
+  return {
+    webhookConfiguration: values.WEBHOOK_CONFIGURATION,
     limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
     confirmTimeoutMs: values.KUBELET_CONFIRM_SECONDS * 1_000,
-  }));
+  } as const;
 }
 
 function commonSettings(values: z.output<typeof commonSchema>): CommonSettings {
@@ -261,4 +326,5 @@ function invalid(context: z.RefinementCtx, message: string): never {
 export const VARIABLES = {
   admission: Object.keys(admissionSchema.shape),
   controller: Object.keys(controllerSchema.shape),
+  'revert-all': Object.keys(revertAllSchema.shape),
 } as const;
