@@ -64,7 +64,9 @@ export function boostConditions(
     };
   });
   const types = new Set(known.map(({ type }) => type));
-  return [...known, ...stored.filter(({ type }) => !types.has(type))].slice(0, MAX_CONDITIONS);
+  // The API would refuse one without a reason, and with it the whole status.
+  const kept = stored.filter(({ type, reason }) => !types.has(type) && reason !== '');
+  return [...known, ...kept].slice(0, MAX_CONDITIONS);
 }
 
 /**
@@ -119,20 +121,19 @@ function conflictState({ conflictingWebhooks }: BoostSurroundings): State[] {
   return [{ type, status: 'True', reason: 'OtherConfiguration', message }];
 }
 
-/** None where a field that the API requires is missing: nobody could have stored it. */
+/** None where a field is missing that is needed here. */
 function readCondition(value: unknown): StatusCondition[] {
   const fields = fieldsOf(value);
-  const [type, reason] = [textOf(fields.get('type')), textOf(fields.get('reason'))];
+  const type = textOf(fields.get('type'));
   const status = (['True', 'False', 'Unknown'] as const).find((s) => s === fields.get('status'));
   const lastTransitionTime = textOf(fields.get('lastTransitionTime'));
   if (type === undefined || status === undefined || lastTransitionTime === undefined) return [];
-  if (reason === undefined) return [];
   const observedGeneration = integerOf(fields.get('observedGeneration'));
   return [
     {
       type,
       status,
-      reason,
+      reason: textOf(fields.get('reason')) ?? '',
       message: textOf(fields.get('message')) ?? '',
       ...(observedGeneration === undefined ? {} : { observedGeneration }),
       lastTransitionTime,

@@ -8,7 +8,6 @@ import type { Metrics } from '../observability';
 import type { ClusterView } from './clusterView';
 import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
-import { SELF_CHECK_MS } from './selfCheck';
 import type { SelfCheck } from './selfCheck';
 import type { StuckPods } from './stuckPods';
 import type { WorkResult } from './workQueue';
@@ -57,7 +56,7 @@ export class BoostStatusWriter {
     this.#tallies.set(formatName(name), tally);
     this.#measure(name, status, before);
     if (!isUpToDate(previous, status)) await this.#write(found.object, status);
-    return { kind: 'RunAgainAfter', ms: SELF_CHECK_MS };
+    return { kind: 'RunAgainAfter', ms: selfCheck.countsFor(name.namespace) };
   }
 
   /** The uid is the guard: a boost recreated under the name has a status of its own. */

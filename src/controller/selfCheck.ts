@@ -11,25 +11,26 @@ export interface SelfCheckOptions {
   readonly logger: Logger;
 }
 
-/** How long an answer counts, in milliseconds: rights and API servers are changed by people. */
-export const SELF_CHECK_MS = 60_000;
+/** How long an answer counts: rights and API servers are changed by people. */
+const ANSWER_MS = 60_000;
 
-/** A storm of refusals asks again once in this time, and not for each of them. */
-const SHORTEST_MS = 1_000;
+/** How long one counts that a refusal contradicts: a storm of them asks again once in this time. */
+const DOUBTED_ANSWER_MS = 1_000;
 
 /** What discovery calls it. */
 const RESIZE = { ...PODS, plural: 'pods/resize' };
 
 interface Answer {
-  /** Monotonic milliseconds at which it was asked for. */
+  /** Monotonic milliseconds. */
   readonly askedAt: number;
+  readonly countsUntil: number;
   /** Undefined where there was no answer. */
   readonly reason: Promise<RevertibleReason | undefined>;
 }
 
 export class SelfCheck {
   readonly #options: SelfCheckOptions;
-  /** By namespace, the oldest first. */
+  /** By namespace. */
   readonly #answers = new Map<string, Answer>();
 
   constructor(options: SelfCheckOptions) {
@@ -41,19 +42,26 @@ export class SelfCheck {
    * nothing is known then. Never rejects for what the API server does.
    */
   revertibleIn(namespace: string): Promise<RevertibleReason | undefined> {
+    const now = this.#options.clock.monotonic();
     const known = this.#answers.get(namespace);
-    if (known !== undefined && this.#ageOf(known) < SELF_CHECK_MS) return known.reason;
+    if (known !== undefined && now < known.countsUntil) return known.reason;
+    this.#forgetOld(now);
     const reason = this.#ask(namespace);
-    this.#answers.delete(namespace);
-    this.#forgetOld();
-    this.#answers.set(namespace, { askedAt: this.#options.clock.monotonic(), reason });
+    this.#answers.set(namespace, { askedAt: now, countsUntil: now + ANSWER_MS, reason });
     return reason;
+  }
+
+  /** Milliseconds until the answer for the namespace counts no more. */
+  countsFor(namespace: string): number {
+    const { countsUntil = 0 } = this.#answers.get(namespace) ?? {};
+    return Math.max(0, countsUntil - this.#options.clock.monotonic());
   }
 
   /** A call was refused there: what is known may not be true any more. */
   doubt(namespace: string): void {
     const known = this.#answers.get(namespace);
-    if (known !== undefined && this.#ageOf(known) >= SHORTEST_MS) this.#answers.delete(namespace);
+    if (known === undefined) return;
+    this.#answers.set(namespace, { ...known, countsUntil: known.askedAt + DOUBTED_ANSWER_MS });
   }
 
   async #ask(namespace: string): Promise<RevertibleReason | undefined> {
@@ -85,14 +93,9 @@ export class SelfCheck {
     return fieldsOf(review.status).get('allowed') === true;
   }
 
-  #forgetOld(): void {
-    for (const [namespace, answer] of this.#answers) {
-      if (this.#ageOf(answer) < SELF_CHECK_MS) return;
-      this.#answers.delete(namespace);
+  #forgetOld(now: number): void {
+    for (const [namespace, { countsUntil }] of this.#answers) {
+      if (now >= countsUntil) this.#answers.delete(namespace);
     }
-  }
-
-  #ageOf({ askedAt }: Answer): number {
-    return this.#options.clock.monotonic() - askedAt;
   }
 }

@@ -316,7 +316,11 @@ describe('the status of a boost', () => {
         until: 'Ready',
         activeContainerBoosts: 2,
         totalContainerBoosts: 2,
-        conditions: [{ type: 'Active', status: 'True', reason: 'Ready' }],
+        conditions: [
+          { type: 'Active', status: 'True', reason: 'Ready' },
+          { type: 'Revertible', status: 'True', reason: 'CanRevert' },
+          { type: 'ConflictingWebhook', status: 'False', reason: 'NoConflict' },
+        ],
       });
     });
     await world.run(one);
