@@ -16,34 +16,30 @@ const PAGE_SIZE = 500;
 const PAGE_TIMEOUT_MS = 30_000;
 
 /**
- * The pods that have a record on them and are not about to go, in the order of the list.
+ * Reads the metadata of every pod of the cluster, page by page, and yields those of each page that
+ * have a record on them and are not about to go.
  *
- * @param among `Labelled` asks the API server for the pods with our label, which is cheap; `All`
- *   reads the metadata of every pod of the cluster, page by page
- * @throws ApiError; Gone where the list was changed by so much that it has to begin anew
+ * @throws ApiError; Gone where so much has changed meanwhile that the list has to begin anew
  */
-export async function listMarkedPods(
+export async function* markedPods(
   client: Pick<KubeClient, 'list'>,
-  among: 'Labelled' | 'All',
-  signal?: AbortSignal,
-): Promise<readonly MarkedPod[]> {
-  const marked: MarkedPod[] = [];
+  signal: AbortSignal,
+): AsyncGenerator<readonly MarkedPod[], void> {
   let token: string | undefined;
   do {
     const page = await client.list(PODS, {
       parts: 'Metadata',
       limit: PAGE_SIZE,
       timeoutMs: PAGE_TIMEOUT_MS,
-      ...(among === 'Labelled' ? { labelSelector: BOOST_KEY } : {}),
+      signal,
       ...(token === undefined ? {} : { continue: token }),
-      ...(signal === undefined ? {} : { signal }),
     });
-    for (const pod of page.items) {
+    yield page.items.flatMap((pod) => {
       const { annotations, labels, isTerminating } = readMetadata(pod);
-      if (isTerminating || annotations?.has(BOOST_KEY) !== true) continue;
-      marked.push({ ...nameOf(pod), isLabelled: labels?.has(BOOST_KEY) === true });
-    }
+      return isTerminating || annotations?.has(BOOST_KEY) !== true
+        ? []
+        : [{ ...nameOf(pod), isLabelled: labels?.has(BOOST_KEY) === true }];
+    });
     token = page.continue;
   } while (token !== undefined);
-  return marked;
 }

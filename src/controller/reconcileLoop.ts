@@ -7,7 +7,7 @@ import { BoostDirectory } from './boostDirectory';
 import { BoostStatusWriter } from './boostStatusWriter';
 import { boostNameOf } from './clusterView';
 import type { ClusterView } from './clusterView';
-import { listMarkedPods } from './markedPods';
+import { markedPods } from './markedPods';
 import { PodReverter } from './podReverter';
 import { formatKey, formatName, nameOf, parseKey } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
@@ -207,13 +207,12 @@ export class ReconcileLoop {
   async #queueUnlabelled(signal: AbortSignal): Promise<void> {
     const { client, logger } = this.#options;
     try {
-      const marked = await listMarkedPods(client, 'All', signal);
-      const lost = marked.filter(({ isLabelled }) => !isLabelled);
-      if (lost.length === 0) return;
-      const pods = lost.slice(0, MAX_LOGGED_PODS).map(formatName);
-      logger.warn({ pods, count: lost.length }, 'boosted pods without the label');
-      for (const { namespace, name } of lost) {
-        this.#queue.add(formatKey({ kind: 'Pod', namespace, name }), 'critical');
+      for await (const marked of markedPods(client, signal)) {
+        const lost = marked.filter(({ isLabelled }) => !isLabelled);
+        if (lost.length === 0) continue;
+        const pods = lost.slice(0, MAX_LOGGED_PODS).map(formatName);
+        logger.warn({ pods, count: lost.length }, 'boosted pods without the label');
+        for (const pod of lost) this.#queue.add(formatKey({ ...pod, kind: 'Pod' }), 'critical');
       }
     } catch (error) {
       if (signal.aborted) return;

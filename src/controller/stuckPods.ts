@@ -25,6 +25,10 @@ export class StuckPods {
     this.#onChange = onChange;
   }
 
+  get size(): number {
+    return this.#pods.size;
+  }
+
   /** True if the pod was not stuck for this reason before. */
   add(pod: ObjectName, code: StuckCode, message: string): boolean {
     const before = this.get(pod);

@@ -1,4 +1,5 @@
 /** No boost without a way back: what the controller finds out, what the status says, what admission does. */
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { SKIPPED_KEY, readPod } from '../../src/boost-engine';
 import { LEASES, MUTATING_WEBHOOK_CONFIGURATIONS, PODS, STARTUP_CPU_BOOSTS } from '../../src/kube';
@@ -7,6 +8,7 @@ import { runAdmission } from '../support/admission';
 import type { RunningAdmission } from '../support/admission';
 import { aBoost, aPod } from '../support/builders';
 import { eventually } from '../support/eventually';
+import { FaultProxy } from '../support/faultProxy';
 import { leapClock } from '../support/leapClock';
 import type { LeapClock } from '../support/leapClock';
 import { listAt } from '../support/objectAt';
@@ -194,6 +196,33 @@ describe('a resize that a policy refuses', () => {
       });
     } finally {
       await controller.stop();
+    }
+  });
+});
+
+describe('a resize that the API server does not know', () => {
+  it('is shown as stuck, and tried again until it does', async () => {
+    const proxy = await FaultProxy.start(world.controlPlane.kubeconfigPath);
+    const kubeconfigPath = join(world.controlPlane.dir, 'through-proxy');
+    await proxy.writeKubeconfig(kubeconfigPath);
+    const controller = await world.startController({}, { kubeconfigPath, clock });
+    try {
+      const pod = await world.createBoosted(aPod({ namespace }), boost);
+      await world.run(pod);
+      const injection = proxy.inject({
+        match: { verb: 'patch', resource: 'pods', subresource: 'resize' },
+        fault: { kind: 'Answer', status: 404 },
+      });
+      await world.kubelet.ready(pod);
+      await eventually(async () => {
+        expect(injection.hits).toBeGreaterThan(1);
+        expect(await world.statusOf(boost)).toMatchObject({ stuckPods: 1 });
+      });
+      injection.remove();
+      await world.untilReverted(pod, ORIGINAL);
+    } finally {
+      await controller.stop();
+      await proxy.stop();
     }
   });
 });
