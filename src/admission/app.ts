@@ -5,6 +5,7 @@ import Koa from 'koa';
 import type { Context } from 'koa';
 import type { Clock } from '../kube';
 import type { Logger, Metrics } from '../observability';
+import { POD_WEBHOOK } from '../resources';
 import { BodyReader } from './bodyReader';
 import { validateBoost } from './boostValidation';
 import type { NamespaceSource } from './namespaceWatcher';
@@ -19,7 +20,7 @@ export interface AdmissionAppOptions {
   readonly clock: Clock;
 }
 
-export const MUTATE_PATH = '/mutate-v1-pod';
+export const MUTATE_PATH: string = POD_WEBHOOK.path;
 export const VALIDATE_PATH = '/validate-autoscaling-x-k8s-io-v1alpha1-startupcpuboost';
 
 /**

@@ -1,34 +1,65 @@
 /** Keeps at hand what a review depends on besides the pod, so that a review costs no call. */
 import { ResourceEventType } from '@dot-i/k8s-operator';
-import type { CompiledBoost } from '../boost-engine';
+import { isRevertible, readMetadata } from '../boost-engine';
+import type { CompiledBoost, WayBack } from '../boost-engine';
 import { LIMIT_RANGES, RESOURCE_QUOTAS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
-import type { JsonObject, ResourceRef, ResourceWatch } from '../kube';
+import type { JsonObject, ResilientOperatorOptions, ResourceRef, ResourceWatch } from '../kube';
+import type { HealthCheck } from '../observability';
 import { BoostCatalog } from '../resources';
+import type { ControllerLease } from './controllerLease';
 
 /** What a namespace says about the CPU of its pods. */
 export interface NamespaceView {
   readonly boosts: Iterable<CompiledBoost>;
   readonly limitRanges: readonly JsonObject[];
   readonly quotas: readonly JsonObject[];
+  /** Taken to be there where left out. */
+  readonly wayBack?: WayBack;
+}
+
+export interface NamespaceWatcherOptions extends ResilientOperatorOptions {
+  /** Left out where nobody looks whether there is a controller. */
+  readonly controllerLease?: Pick<ControllerLease, 'controller'>;
 }
 
 export interface NamespaceSource {
   view(namespace: string): NamespaceView;
   /** Undefined once everything has been read; else what has not. */
   problem(): string | undefined;
+  /** Whether the reading goes on. */
+  readonly liveChecks: readonly HealthCheck[];
 }
 
 export class NamespaceWatcher extends ResilientOperator implements NamespaceSource {
   readonly #catalog = new BoostCatalog();
+  readonly #controllerLease: NamespaceWatcherOptions['controllerLease'];
+  #boosts: ResourceWatch | undefined;
   #limitRanges: ResourceWatch | undefined;
   #quotas: ResourceWatch | undefined;
+
+  constructor(options: NamespaceWatcherOptions) {
+    super(options);
+    this.#controllerLease = options.controllerLease;
+  }
 
   view(namespace: string): NamespaceView {
     return {
       boosts: this.#catalog.list(namespace),
       limitRanges: this.#limitRanges?.cache.listNamespace(namespace) ?? [],
       quotas: this.#quotas?.cache.listNamespace(namespace) ?? [],
+      wayBack: {
+        controller: this.#controllerLease?.controller ?? 'Acting',
+        notRevertible: this.#notRevertible(namespace),
+      },
     };
+  }
+
+  /** Read from the stored objects: a new status compiles no boost anew. */
+  #notRevertible(namespace: string): ReadonlySet<string> {
+    const boosts = this.#boosts?.cache.listNamespace(namespace) ?? [];
+    return new Set(
+      boosts.filter((boost) => !isRevertible(boost)).map((boost) => readMetadata(boost).name ?? ''),
+    );
   }
 
   /** An API server that is away later changes nothing: it would take every replica at one moment. */
@@ -38,7 +69,7 @@ export class NamespaceWatcher extends ResilientOperator implements NamespaceSour
   }
 
   protected override init(): Promise<void> {
-    this.watchSelected(STARTUP_CPU_BOOSTS, {}, ({ type, object }) => {
+    this.#boosts = this.watchSelected(STARTUP_CPU_BOOSTS, {}, ({ type, object }) => {
       if (type === ResourceEventType.Deleted) this.#catalog.remove(object);
       else this.#catalog.upsert(object);
     });

@@ -1,20 +1,13 @@
 /** The status of a boost, computed from the pods that carry it. */
 import type { CompiledBoost } from './boost';
+import { boostConditions } from './boostConditions';
+import type { BoostSurroundings, StatusCondition } from './boostConditions';
 import { describeDuration } from './durationPolicy';
-import { fieldsOf, integerOf, isObject, itemsOf, textOf } from './json';
+import { fieldsOf, integerOf } from './json';
 import { BOOST_KEY } from './keys';
 import { readMetadata } from './pod';
 import { parseRecord } from './record';
 import { describePolicy } from './resourcePolicy';
-
-export interface StatusCondition {
-  readonly type: string;
-  readonly status: 'True' | 'False';
-  readonly reason: string;
-  readonly message: string;
-  readonly observedGeneration?: number;
-  readonly lastTransitionTime: string;
-}
 
 export interface BoostStatus {
   readonly observedGeneration?: number;
@@ -49,6 +42,8 @@ export interface BoostStatusInput {
   readonly pods: readonly unknown[];
   /** How many of them are stuck. */
   readonly stuckPods: number;
+  /** Nothing is known of them where left out. */
+  readonly surroundings?: BoostSurroundings;
   /** The status as it is stored. */
   readonly previous: unknown;
   readonly tally: BoostTally | undefined;
@@ -64,15 +59,12 @@ export interface BoostStatusResult {
 /** Policies shown in the POLICY column; the rest is one more sign, so that the table stays narrow. */
 const SHOWN_POLICIES = 3;
 
-/** Longest condition message that metav1.Condition allows. */
-const MAX_MESSAGE_LENGTH = 32_768;
-
 /**
  * Computes the status. The totals never go down and are "at least": pods that came and went while
  * nobody counted are missing.
  */
 export function boostStatus(input: BoostStatusInput): BoostStatusResult {
-  const { boost, previous, now } = input;
+  const { boost, surroundings = {}, previous, now } = input;
   const active = activePods(input.pods);
   const activeContainers = sum(active.values());
   const counted = count(input.tally ?? startingTally(previous, active), active);
@@ -85,7 +77,7 @@ export function boostStatus(input: BoostStatusInput): BoostStatusResult {
     boostedPods: tally.totalPods,
     revertedPods: tally.totalPods - active.size,
     stuckPods: input.stuckPods,
-    conditions: [activeCondition(boost, previous, now)],
+    conditions: boostConditions(boost, surroundings, previous, now),
   };
   return { status, tally };
 }
@@ -155,38 +147,6 @@ function describe(boost: CompiledBoost): { policy: string; until: string } {
     policy: policies.length > SHOWN_POLICIES ? `${shown},…` : shown,
     until: describeDuration(boost.duration),
   };
-}
-
-function activeCondition(boost: CompiledBoost, previous: unknown, now: number): StatusCondition {
-  const state = stateOf(boost);
-  const before = itemsOf(fieldsOf(previous).get('conditions'))
-    .filter(isObject)
-    .map(fieldsOf)
-    .find((condition) => condition.get('type') === 'Active');
-  const transition = textOf(before?.get('lastTransitionTime'));
-  const isSame = before?.get('status') === state.status && transition !== undefined;
-  return {
-    type: 'Active',
-    ...state,
-    ...(boost.generation === undefined ? {} : { observedGeneration: boost.generation }),
-    // metav1.Time has whole seconds.
-    lastTransitionTime: isSame ? transition : `${new Date(now).toISOString().slice(0, 19)}Z`,
-  };
-}
-
-function stateOf(boost: CompiledBoost) {
-  switch (boost.kind) {
-    case 'Valid':
-      return { status: 'True', reason: 'Ready', message: 'Can boost new containers' } as const;
-    case 'Invalid': {
-      const issues = boost.issues.map(({ path, message }) => `${path} ${message}`);
-      return {
-        status: 'False',
-        reason: 'Invalid',
-        message: `Boosts nothing: ${issues.join('; ')}`.slice(0, MAX_MESSAGE_LENGTH),
-      } as const;
-    }
-  }
 }
 
 function sum(numbers: Iterable<number>): number {

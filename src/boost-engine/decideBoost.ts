@@ -18,6 +18,13 @@ import { formatRecord, MAX_RECORD_LENGTH, parseRecord, tellsBoostedValues } from
 import type { BoostRecord, ContainerRecord } from './record';
 import { matchesSelector } from './selector';
 
+/** Who would take a boost back. A boost that nobody could take back is not given. */
+export interface WayBack {
+  readonly controller: 'Acting' | 'Missing';
+  /** Names of the boosts of the namespace whose condition Revertible is False. */
+  readonly notRevertible: ReadonlySet<string>;
+}
+
 export interface BoostInput {
   /** The pod as the API server is about to store it: plain JSON, defaults filled in. */
   readonly pod: unknown;
@@ -27,6 +34,8 @@ export interface BoostInput {
   /** The LimitRanges and ResourceQuotas of the namespace, plain JSON; none where left out. */
   readonly limitRanges?: readonly unknown[];
   readonly quotas?: readonly unknown[];
+  /** Taken to be there where left out. */
+  readonly wayBack?: WayBack;
   /** Epoch milliseconds; written into the record, nothing is decided on it. */
   readonly now: number;
 }
@@ -68,9 +77,10 @@ export function decideBoost(input: BoostInput): BoostDecision {
   const boost = selectBoost(facts, namespace, boosts);
   if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
   if (!hasMetadata(pod)) return skip('MalformedPod', { boost, patch: [] });
-  const check = POD_CHECKS.find(({ applies }) => applies(facts));
-  if (check !== undefined) {
-    return skip(check.code, { boost, patch: skippedPatch(facts, check.code) });
+  const refusal =
+    POD_CHECKS.find(({ applies }) => applies(facts))?.code ?? withheld(boost, input.wayBack);
+  if (refusal !== undefined) {
+    return skip(refusal, { boost, patch: skippedPatch(facts, refusal) });
   }
   const record = recordOf(facts);
   if (record !== undefined && record.containers.size > 0 && !tellsBoostedValues(record)) {
@@ -103,6 +113,11 @@ function selectBoost(
 export function comesBefore(a: BoostIdentity, b: BoostIdentity): boolean {
   const [createdA, createdB] = [a.createdAt ?? Infinity, b.createdAt ?? Infinity];
   return createdA === createdB ? a.name < b.name : createdA < createdB;
+}
+
+function withheld(boost: ValidBoost, wayBack: WayBack | undefined): PodSkipCode | undefined {
+  if (wayBack?.controller === 'Missing') return 'NoController';
+  return wayBack?.notRevertible.has(boost.name) === true ? 'NotRevertible' : undefined;
 }
 
 function recordOf(pod: PodFacts): BoostRecord | undefined {

@@ -13,19 +13,15 @@ export type {
   InvalidBoost,
   ValidBoost,
 } from './boost';
+export { isRevertible } from './boostConditions';
+export type { BoostSurroundings, StatusCondition } from './boostConditions';
 export { boostStatus } from './boostStatus';
-export type {
-  BoostStatus,
-  BoostStatusInput,
-  BoostStatusResult,
-  BoostTally,
-  StatusCondition,
-} from './boostStatus';
+export type { BoostStatus, BoostStatusInput, BoostStatusResult, BoostTally } from './boostStatus';
 export type { BoostedContainer, SkippedContainer } from './containerBoost';
 export { matchesContainer } from './containerMatcher';
 export type { ContainerMatcher } from './containerMatcher';
 export { comesBefore, decideBoost } from './decideBoost';
-export type { BoostDecision, BoostInput } from './decideBoost';
+export type { BoostDecision, BoostInput, WayBack } from './decideBoost';
 export { decideRevert } from './decideRevert';
 export type { BoostKnowledge, RevertDecision, RevertInput, RevertSettings } from './decideRevert';
 export type { DurationPolicy, PodConditionPolicy } from './durationPolicy';
@@ -40,8 +36,20 @@ export { qosClassOf } from './qosClass';
 export type { QosClass } from './qosClass';
 export { formatCpu, parseQuantity } from './quantity';
 export type { Quantity } from './quantity';
-export { CONTAINER_SKIPS, END_REASONS, POD_SKIPS, STUCK_REASONS } from './reasons';
-export type { ContainerSkipCode, EndReason, PodSkipCode, StuckReason } from './reasons';
+export {
+  CONTAINER_SKIPS,
+  END_REASONS,
+  POD_SKIPS,
+  REVERTIBLE_REASONS,
+  STUCK_REASONS,
+} from './reasons';
+export type {
+  ContainerSkipCode,
+  EndReason,
+  PodSkipCode,
+  RevertibleReason,
+  StuckReason,
+} from './reasons';
 export { formatRecord, parseRecord } from './record';
 export type { BoostRecord, ContainerRecord, ParsedRecord, RecordState } from './record';
 export type { ResourcePolicy } from './resourcePolicy';

@@ -9,6 +9,8 @@ export const POD_SKIPS = {
   NodeNameSet: 'the pod names its node and so skips the scheduler, which would check for room',
   PodLevelResources: 'the pod has resources of its own, beside those of its containers',
   ResourceClaims: 'pods with resource claims cannot be resized',
+  NotRevertible: 'the boost could not be taken back: its condition Revertible says why',
+  NoController: 'no controller has held the Lease for long, so nobody would take the boost back',
   BoostedByOther: 'the record on the pod was written by another boost operator',
   NoRoomForRecord: 'the record of the boost would make its annotations too long',
   NoContainerBoosted: 'no container of the pod can be boosted',
@@ -41,6 +43,18 @@ export const END_REASONS = {
   AlreadyOriginal: 'nothing of the boost is left on the pod',
 } as const;
 export type EndReason = keyof typeof END_REASONS;
+
+/** Whether a boost could be taken back, and what to do where it could not. */
+export const REVERTIBLE_REASONS = {
+  CanRevert: 'pods/resize is served, and the controller may patch it',
+  ResizeNotServed:
+    'Boosts nothing: the API server does not serve pods/resize; use Kubernetes 1.33 or newer',
+  ResizeForbidden:
+    'Boosts nothing: the controller may not patch pods/resize in this namespace; grant its service account the verb patch on pods/resize',
+  PodPatchForbidden:
+    'Boosts nothing: the controller may not patch pods in this namespace; grant its service account the verb patch on pods',
+} as const;
+export type RevertibleReason = keyof typeof REVERTIBLE_REASONS;
 
 /** Why a revert does not get on by itself. */
 export const STUCK_REASONS = {

@@ -1,7 +1,8 @@
 /** Wires the admission process. */
-import { NamespaceWatcher, startAdmission } from '../admission';
+import { ControllerLease, NamespaceWatcher, startAdmission } from '../admission';
 import { CertificateFiles, ServingSecret } from '../certificates';
 import type { CertificateSource } from '../certificates';
+import { controllerLease } from './controllerLease';
 import { ownNamespace } from './ownNamespace';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { AdmissionSettings } from './settings';
@@ -9,7 +10,11 @@ import type { AdmissionSettings } from './settings';
 export async function startAdmissionProcess(
   context: ProcessContext<AdmissionSettings>,
 ): Promise<RunningProcess> {
-  const namespaces = new NamespaceWatcher(context);
+  const lease = watchLease(context);
+  const namespaces = new NamespaceWatcher({
+    ...context,
+    ...(lease === undefined ? {} : { controllerLease: lease }),
+  });
   await namespaces.start();
   const server = await startAdmission({
     ...context,
@@ -21,6 +26,7 @@ export async function startAdmissionProcess(
     stop: async () => {
       await server.stop();
       await namespaces.close();
+      await lease?.stop();
     },
   };
 }
@@ -35,4 +41,16 @@ function certificateSource(context: ProcessContext<AdmissionSettings>): Certific
       return new ServingSecret({ ...context, secret });
     }
   }
+}
+
+function watchLease(context: ProcessContext<AdmissionSettings>): ControllerLease | undefined {
+  const { noControllerGraceMs: graceMs } = context.settings;
+  if (graceMs === undefined) return undefined;
+  const lease = new ControllerLease({
+    ...context,
+    lease: controllerLease(context),
+    graceMs,
+  });
+  lease.start();
+  return lease;
 }

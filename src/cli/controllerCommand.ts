@@ -4,11 +4,10 @@ import { hostname } from 'node:os';
 import { CertificateKeeper } from '../certificates';
 import { BoostOperator } from '../controller';
 import { LeaseElector } from '../kube';
+import { controllerLease } from './controllerLease';
 import { ownNamespace } from './ownNamespace';
 import type { ProcessContext, RunningProcess } from './processLife';
 import type { ControllerSettings } from './settings';
-
-const LEASE_NAME = 'startup-cpu-boost-controller';
 
 export async function startControllerProcess(
   context: ProcessContext<ControllerSettings>,
@@ -16,7 +15,7 @@ export async function startControllerProcess(
   const operator = new BoostOperator(context);
   await operator.start();
   const keeper = startKeeper(context);
-  const checks = { live: [], ready: operator.checks };
+  const checks = { live: operator.liveChecks, ready: operator.checks };
   const { election } = context.settings;
   if (election.kind === 'Off') {
     operator.act(() => true);
@@ -76,12 +75,11 @@ function newElector(
   lease: Extract<ControllerSettings['election'], { readonly kind: 'Lease' }>['lease'],
 ): LeaseElector {
   const { client, clock, logger, metrics } = context;
-  const namespace = ownNamespace(context);
   const elector = new LeaseElector({
     client,
     clock,
     logger,
-    lease: { namespace, name: LEASE_NAME },
+    lease: controllerLease(context),
     identity: `${hostname()}_${randomUUID()}`,
     settings: lease,
     random: Math.random,

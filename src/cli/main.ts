@@ -9,12 +9,13 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const command = COMMANDS.find((candidate) => candidate.name === name);
-  if (command === undefined || rest.length > 0) {
+  const running = command?.run(process.env, rest);
+  if (running === undefined) {
     const what = name === undefined ? 'no command given' : `unknown command: ${args.join(' ')}`;
     process.stderr.write(`${what}\n\n${usage()}`);
     return 2;
   }
-  return command.run(process.env);
+  return running;
 }
 
 // exit() and not exitCode: open watches and sockets would keep a process that failed to start.

@@ -4,11 +4,12 @@ import type { KubeConfig } from '../kube';
 /** Where neither POD_NAMESPACE nor the kubeconfig names one. */
 const FALLBACK_NAMESPACE = 'default';
 
-export function ownNamespace(process: {
+export interface OwnProcess {
   readonly kubeConfig: KubeConfig;
   readonly settings: { readonly namespace: string | undefined };
-}): string {
-  const { kubeConfig, settings } = process;
+}
+
+export function ownNamespace({ kubeConfig, settings }: OwnProcess): string {
   const context = kubeConfig.getContextObject(kubeConfig.getCurrentContext());
   return settings.namespace ?? context?.namespace ?? FALLBACK_NAMESPACE;
 }

@@ -107,11 +107,12 @@ async function serve(
   }
 }
 
-type Loaded =
+export type Loaded =
   | { readonly kind: 'Loaded'; readonly value: KubeConfig }
   | { readonly kind: 'Failed'; readonly problem: string };
 
-function tryLoadKubeConfig(path: string | undefined): Loaded {
+/** From the path, or from where the process runs; the problem names the variable. */
+export function tryLoadKubeConfig(path: string | undefined): Loaded {
   try {
     const source =
       path === undefined ? { kind: 'Default' as const } : { kind: 'File' as const, path };

@@ -1,4 +1,4 @@
-/** Settings of the two processes, from environment variables, checked before anything starts. */
+/** Settings of the processes, from environment variables, checked before anything starts. */
 import { LOG_LEVELS } from '../observability';
 import type { LeaseSettings } from '../kube';
 import type { ListenAddress, LogLevel } from '../observability';
@@ -24,6 +24,8 @@ export interface AdmissionSettings extends CommonSettings {
     /** Files of this folder, which somebody else replaces in time. */
     | { readonly mode: 'provided'; readonly directory: string };
   readonly drainMs: number;
+  /** How long no controller may have held the Lease; undefined where nobody looks at it. */
+  readonly noControllerGraceMs: number | undefined;
 }
 
 export interface ControllerSettings extends CommonSettings {
@@ -39,6 +41,17 @@ export interface ControllerSettings extends CommonSettings {
   readonly maximumBoostMs: number;
   readonly boostDeletedGraceMs: number;
   readonly unschedulableGraceMs: number;
+  readonly limitRangeDefaults: 'Avoid' | 'Accept';
+  readonly confirmTimeoutMs: number;
+  readonly unlabelledSweepIntervalMs: number;
+  /** Name of our MutatingWebhookConfiguration. */
+  readonly webhookConfiguration: string;
+}
+
+export interface RevertAllSettings {
+  readonly kubeconfig: string | undefined;
+  readonly logLevel: LogLevel;
+  readonly webhookConfiguration: string;
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
   readonly confirmTimeoutMs: number;
 }
@@ -129,10 +142,27 @@ const admissionSchema = commonSchema.extend({
   CERT_DIR: z.string().min(1, 'must be a path').default('/tmp/startup-cpu-boost/certificates'),
   // Endpoints of a Service go on getting calls for a few seconds after the pod is asked to stop.
   WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
+  // A hundred times the lease: longer than any rollout or API server upgrade, so that what is left
+  // is a controller that somebody has taken away.
+  NO_CONTROLLER_GRACE_SECONDS: wholeNumber({
+    byDefault: 600,
+    from: 0,
+    to: 86_400,
+    what: 'seconds',
+  }),
 });
 
 const seconds = (byDefault: number, to: number) =>
   wholeNumber({ byDefault, from: 1, to, what: 'seconds' });
+
+/** What every revert needs, of the controller and of revert-all. */
+const revertSchema = z.object({
+  // The name that the manifests give it, which google/kube-startup-cpu-boost does not use.
+  WEBHOOK_CONFIGURATION: objectName('startup-cpu-boost'),
+  REVERT_ANYWAY: yesOrNo('false'),
+  // A kubelet confirms within 1 to 3 s when it is idle.
+  KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+});
 
 const controllerSchema = commonSchema.extend({
   LEADER_ELECTION: yesOrNo('true'),
@@ -153,12 +183,11 @@ const controllerSchema = commonSchema.extend({
     to: 3_600_000,
     what: 'milliseconds',
   }),
-  REVERT_ANYWAY: yesOrNo('false'),
-  // A kubelet confirms within 1 to 3 s when it is idle.
-  KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+  ...revertSchema.shape,
+  // What it finds has lost its label while no controller ran: rare, and one list of all pods is dear.
+  UNLABELLED_CHECK_SECONDS: wholeNumber({ byDefault: 600, from: 10, to: 86_400, what: 'seconds' }),
   CA_SECRET: objectName('startup-cpu-boost-ca'),
   WEBHOOK_SERVICE: objectName('startup-cpu-boost-webhook'),
-  WEBHOOK_CONFIGURATION: objectName('startup-cpu-boost'),
   WEBHOOK_DNS_NAMES: dnsNames,
   // Rotated so often that it is nothing unusual when it counts, and so seldom that an outage of
   // weeks between two thirds of a life and its end does no harm.
@@ -167,6 +196,10 @@ const controllerSchema = commonSchema.extend({
   // API servers watch the configurations, and do not say what they have seen.
   CA_PUBLISH_WAIT_SECONDS: wholeNumber({ byDefault: 60, from: 0, to: 86_400, what: 'seconds' }),
 });
+
+const revertAllSchema = commonSchema
+  .pick({ KUBECONFIG: true, ZAP_LOG_LEVEL: true })
+  .extend(revertSchema.shape);
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
   return parse(admissionSchema, env, (values) => ({
@@ -178,6 +211,10 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
         ? { mode: 'provided', directory: values.CERT_DIR }
         : { mode: 'self-managed', servingSecret: values.SERVING_SECRET },
     drainMs: values.WEBHOOK_DRAIN_SECONDS * 1_000,
+    noControllerGraceMs:
+      values.NO_CONTROLLER_GRACE_SECONDS === 0
+        ? undefined
+        : values.NO_CONTROLLER_GRACE_SECONDS * 1_000,
   }));
 }
 
@@ -223,9 +260,25 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     maximumBoostMs: values.MAXIMUM_BOOST_SECONDS * 1_000,
     boostDeletedGraceMs: values.BOOST_DELETED_GRACE_SECONDS * 1_000,
     unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
+    ...revertSettings(values),
+    unlabelledSweepIntervalMs: values.UNLABELLED_CHECK_SECONDS * 1_000,
+  }));
+}
+
+export function parseRevertAllSettings(env: Environment): ParsedSettings<RevertAllSettings> {
+  return parse(revertAllSchema, env, (values) => ({
+    kubeconfig: values.KUBECONFIG,
+    logLevel: values.ZAP_LOG_LEVEL,
+    ...revertSettings(values),
+  }));
+}
+
+function revertSettings(values: z.output<typeof revertSchema>) {
+  return {
+    webhookConfiguration: values.WEBHOOK_CONFIGURATION,
     limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
     confirmTimeoutMs: values.KUBELET_CONFIRM_SECONDS * 1_000,
-  }));
+  } as const;
 }
 
 function keptCertificates(values: z.output<typeof controllerSchema>): KeptCertificates {
@@ -333,4 +386,5 @@ function invalid(context: z.RefinementCtx, message: string): never {
 export const VARIABLES = {
   admission: Object.keys(admissionSchema.shape),
   controller: Object.keys(controllerSchema.shape),
+  'revert-all': Object.keys(revertAllSchema.shape),
 } as const;

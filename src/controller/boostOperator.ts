@@ -1,7 +1,14 @@
 /** The operator on the SDK: watches boosts and the pods that carry one, and says what to look at. */
+import { isDeepStrictEqual } from 'node:util';
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import { BOOST_KEY } from '../boost-engine';
-import { LIMIT_RANGES, PODS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
+import {
+  LIMIT_RANGES,
+  MUTATING_WEBHOOK_CONFIGURATIONS,
+  PODS,
+  ResilientOperator,
+  STARTUP_CPU_BOOSTS,
+} from '../kube';
 import type {
   JsonObject,
   RawResourceEvent,
@@ -11,6 +18,7 @@ import type {
 import type { HealthCheck, Logger, Metrics } from '../observability';
 import { BoostCatalog } from '../resources';
 import { ClusterView } from './clusterView';
+import { PodWebhooks } from './podWebhooks';
 import { nameOf } from './reconcileKey';
 import { ReconcileLoop } from './reconcileLoop';
 import type { ReconcileSettings } from './reconcileLoop';
@@ -18,7 +26,10 @@ import type { ReconcileSettings } from './reconcileLoop';
 export interface BoostOperatorOptions extends ResilientOperatorOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly settings: ReconcileSettings;
+  readonly settings: ReconcileSettings & {
+    /** Name of our MutatingWebhookConfiguration. */
+    readonly webhookConfiguration: string;
+  };
 }
 
 /**
@@ -30,6 +41,8 @@ export class BoostOperator extends ResilientOperator {
   readonly #catalog = new BoostCatalog();
   #view: ClusterView | undefined;
   #loop: ReconcileLoop | undefined;
+  /** As last seen. */
+  #webhooks: PodWebhooks['surroundings'] = {};
 
   constructor(options: BoostOperatorOptions) {
     super(options);
@@ -47,7 +60,7 @@ export class BoostOperator extends ResilientOperator {
 
   /** Resolves when the caches have been filled for the first time. */
   get synced(): Promise<unknown> {
-    return Promise.all(this.watches.map((watch) => watch.synced));
+    return Promise.all(Object.values({ ...this.#view?.watches }).map(({ synced }) => synced));
   }
 
   /**
@@ -92,12 +105,25 @@ export class BoostOperator extends ResilientOperator {
           this.#onLimitRangeEvent(event);
         }),
       },
+      new PodWebhooks(
+        this.watchSelected(
+          MUTATING_WEBHOOK_CONFIGURATIONS,
+          { transform: withoutManagedFields },
+          () => {
+            this.#onWebhookEvent();
+          },
+        ),
+        this.#options.settings.webhookConfiguration,
+      ),
       this.#catalog,
     );
     this.#view = view;
     // Until then a boost that is not in the catalog may just not have been read yet.
     const { boosts, limitRanges } = view.watches;
     void Promise.all([boosts.synced, limitRanges.synced]).then(() => this.#loop?.queueAll());
+    void view.webhooks.watch.synced.then(() => {
+      this.#onWebhookEvent();
+    });
     this.#options.metrics.beforeText(() => {
       this.#measure(view);
     });
@@ -136,6 +162,23 @@ export class BoostOperator extends ResilientOperator {
     }
   }
 
+  /** Most changes are renewed certificates, of ours or of others. */
+  #onWebhookEvent(): void {
+    const surroundings = this.#view?.webhooks.surroundings ?? {};
+    const before = this.#webhooks;
+    this.#webhooks = surroundings;
+    if (isDeepStrictEqual(surroundings, before)) return;
+    const { logger } = this.#options;
+    const { conflictingWebhooks = [], webhook } = surroundings;
+    if (!isDeepStrictEqual(conflictingWebhooks, before.conflictingWebhooks ?? [])) {
+      logger.warn({ configurations: conflictingWebhooks }, 'other webhooks that boost pods, too');
+    }
+    if (webhook === 'Stopped') {
+      logger.warn({}, 'stopped by revert-all: nothing is boosted until revert-all --undo');
+    }
+    this.#loop?.queueStatuses();
+  }
+
   #measure(view: ClusterView): void {
     const { metrics } = this.#options;
     metrics.queueDepth.set(this.#loop?.backlog ?? 0);
@@ -143,7 +186,10 @@ export class BoostOperator extends ResilientOperator {
     for (const boost of view.boosts) {
       metrics.boostConfigurations.inc({ namespace: nameOf(boost).namespace });
     }
-    const watches: Readonly<Record<string, ResourceWatch>> = { ...view.watches };
+    const watches: Readonly<Record<string, ResourceWatch>> = {
+      ...view.watches,
+      webhookConfigurations: view.webhooks.watch,
+    };
     for (const [resource, watch] of Object.entries(watches)) {
       const { ageMs, relists } = watch.stats();
       metrics.watchAgeSeconds.set({ resource: resource.toLowerCase() }, ageMs / 1_000);

@@ -8,11 +8,14 @@ import type { Metrics } from '../observability';
 import type { ClusterView } from './clusterView';
 import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
+import type { SelfCheck } from './selfCheck';
 import type { StuckPods } from './stuckPods';
+import type { WorkResult } from './workQueue';
 
 export interface BoostStatusWriterOptions {
   readonly view: ClusterView;
   readonly stuckPods: StuckPods;
+  readonly selfCheck: SelfCheck;
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -26,13 +29,14 @@ export class BoostStatusWriter {
     this.#options = options;
   }
 
-  /** Writes the status if it differs from the stored one. */
-  async reconcile(name: ObjectName): Promise<void> {
-    const { view, stuckPods, clock } = this.#options;
+  /** Writes the status if it differs from the stored one; again when the self-check is too old. */
+  async reconcile(name: ObjectName): Promise<WorkResult> {
+    const { view, stuckPods, selfCheck, clock } = this.#options;
+    const revertible = await selfCheck.revertibleIn(name.namespace);
     const found = view.boost(name);
     if (found === undefined) {
       this.#forget(name);
-      return;
+      return { kind: 'Done' };
     }
     const pods = view.podsOf(name);
     const previous = found.object.status;
@@ -41,6 +45,10 @@ export class BoostStatusWriter {
       boost: found.compiled,
       pods,
       stuckPods: pods.filter((pod) => stuckPods.has(nameOf(pod))).length,
+      surroundings: {
+        ...view.webhooks.surroundings,
+        ...(revertible === undefined ? {} : { revertible }),
+      },
       previous,
       tally: before,
       now: clock.now(),
@@ -48,6 +56,7 @@ export class BoostStatusWriter {
     this.#tallies.set(formatName(name), tally);
     this.#measure(name, status, before);
     if (!isUpToDate(previous, status)) await this.#write(found.object, status);
+    return { kind: 'RunAgainAfter', ms: selfCheck.countsFor(name.namespace) };
   }
 
   /** The uid is the guard: a boost recreated under the name has a status of its own. */

@@ -3,6 +3,7 @@ import { BOOST_KEY, readMetadata } from '../boost-engine';
 import type { CompiledBoost } from '../boost-engine';
 import type { JsonObject, ResourceWatch } from '../kube';
 import type { BoostCatalog } from '../resources';
+import type { PodWebhooks } from './podWebhooks';
 import { nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
 
@@ -19,11 +20,15 @@ export interface ClusterWatches {
 }
 
 export class ClusterView {
+  /** Whatever has to be there before anything is judged. */
   readonly watches: ClusterWatches;
+  /** Good to know: a controller that may not read them does its work all the same. */
+  readonly webhooks: PodWebhooks;
   readonly #catalog: BoostCatalog;
 
-  constructor(watches: ClusterWatches, catalog: BoostCatalog) {
+  constructor(watches: ClusterWatches, webhooks: PodWebhooks, catalog: BoostCatalog) {
     this.watches = watches;
+    this.webhooks = webhooks;
     this.#catalog = catalog;
   }
 

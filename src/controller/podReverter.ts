@@ -13,9 +13,11 @@ import type { WorkResult } from './workQueue';
 
 export interface PodReverterOptions {
   readonly client: KubeClient;
-  readonly view: ClusterView;
-  readonly boosts: BoostDirectory;
+  readonly view: Pick<ClusterView, 'pod' | 'limitRangesIn'>;
+  readonly boosts: Pick<BoostDirectory, 'knowledgeFor'>;
   readonly stuckPods: StuckPods;
+  /** Hears of each refusal that repeating does not end. */
+  readonly onRefused?: (pod: ObjectName) => void;
   readonly settings: RevertSettings;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -135,6 +137,8 @@ export class PodReverter {
   }
 
   async #afterFailure(name: ObjectName, step: Step, error: ApiError): Promise<WorkResult> {
+    // Of a pod that is there, it means that the API server does not serve pods/resize.
+    if (error.failure.kind === 'NotFound') return this.#judgeAgain(name, step, error.failure);
     const action = failureAction(error.failure);
     switch (action.kind) {
       case 'Drop':
@@ -211,6 +215,7 @@ export class PodReverter {
   }
 
   #refused(name: ObjectName, failure: ApiFailure): WorkResult {
+    this.#options.onRefused?.(name);
     this.#report(name, 'Refused', failure.message);
     return { kind: 'RunAgainAfter', ms: REFUSED_RETRY_MS };
   }
@@ -218,7 +223,7 @@ export class PodReverter {
   /** Logged once for each reason; the gauge and the boost's status show it as long as it lasts. */
   #report(name: ObjectName, why: StuckCode, message: string): void {
     const { stuckPods, logger } = this.#options;
-    if (stuckPods.add(name, why)) {
+    if (stuckPods.add(name, why, message)) {
       logger.warn({ pod: formatName(name), why, detail: message }, 'revert is stuck');
     }
   }

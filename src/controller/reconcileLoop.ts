@@ -7,9 +7,11 @@ import { BoostDirectory } from './boostDirectory';
 import { BoostStatusWriter } from './boostStatusWriter';
 import { boostNameOf } from './clusterView';
 import type { ClusterView } from './clusterView';
+import { markedPods } from './markedPods';
 import { PodReverter } from './podReverter';
 import { formatKey, formatName, nameOf, parseKey } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
+import { SelfCheck } from './selfCheck';
 import { StuckPods } from './stuckPods';
 import { Sweep } from './sweep';
 import { WorkQueue } from './workQueue';
@@ -18,6 +20,8 @@ import type { WorkResult } from './workQueue';
 export interface ReconcileSettings extends RevertSettings {
   /** Milliseconds between two rounds of the safety net. */
   readonly sweepIntervalMs: number;
+  /** Milliseconds between two searches for boosted pods that have lost their label. */
+  readonly unlabelledSweepIntervalMs: number;
 }
 
 export interface ReconcileLoopOptions {
@@ -57,6 +61,7 @@ export class ReconcileLoop {
   readonly #statusWriter: BoostStatusWriter;
   readonly #queue: WorkQueue;
   readonly #sweep: Sweep;
+  readonly #unlabelledSweep: Sweep;
 
   constructor(options: ReconcileLoopOptions) {
     const { view, clock, logger, metrics, settings, random } = options;
@@ -66,12 +71,20 @@ export class ReconcileLoop {
       if (pod !== undefined) this.queueStatusOf(pod);
     });
     this.#directory = new BoostDirectory(view, clock);
+    const selfCheck = new SelfCheck(options);
     this.#reverter = new PodReverter({
       ...options,
       boosts: this.#directory,
       stuckPods: this.#stuckPods,
+      onRefused: ({ namespace }) => {
+        selfCheck.doubt(namespace);
+      },
     });
-    this.#statusWriter = new BoostStatusWriter({ ...options, stuckPods: this.#stuckPods });
+    this.#statusWriter = new BoostStatusWriter({
+      ...options,
+      stuckPods: this.#stuckPods,
+      selfCheck,
+    });
     this.#queue = new WorkQueue({
       worker: (key) => this.#reconcile(key),
       clock,
@@ -86,6 +99,11 @@ export class ReconcileLoop {
         this.#sweepOnce();
       },
     });
+    this.#unlabelledSweep = new Sweep({
+      clock,
+      intervalMs: settings.unlabelledSweepIntervalMs,
+      round: (signal) => this.#queueUnlabelled(signal),
+    });
   }
 
   /** Keys that are due and wait for a worker. */
@@ -96,17 +114,23 @@ export class ReconcileLoop {
   start(): void {
     this.queueAll();
     this.#sweep.start();
+    this.#unlabelledSweep.start('AtOnce');
   }
 
   /** Resolves when the work that runs has ended; nothing is begun any more. */
   async stop(): Promise<void> {
     this.#sweep.stop();
+    this.#unlabelledSweep.stop();
     await this.#queue.stop();
     this.#stuckPods.clear();
   }
 
   queueAll(): void {
     for (const pod of this.#options.view.pods) this.queuePod(pod);
+    this.queueStatuses();
+  }
+
+  queueStatuses(): void {
     for (const boost of this.#options.view.boosts) this.queueStatus(nameOf(boost));
   }
 
@@ -139,8 +163,7 @@ export class ReconcileLoop {
         case 'Pod':
           return await this.#reverter.reconcile(key);
         case 'Boost':
-          await this.#statusWriter.reconcile(key);
-          return { kind: 'Done' };
+          return await this.#statusWriter.reconcile(key);
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -178,5 +201,22 @@ export class ReconcileLoop {
     }
     for (const pod of due) this.queuePod(pod);
     this.#directory.forgetUnnamed();
+  }
+
+  /** A pod that lost its label while no controller ran is in no watch, and no event tells of it. */
+  async #queueUnlabelled(signal: AbortSignal): Promise<void> {
+    const { client, logger } = this.#options;
+    try {
+      for await (const marked of markedPods(client, signal)) {
+        const lost = marked.filter(({ isLabelled }) => !isLabelled);
+        if (lost.length === 0) continue;
+        const pods = lost.slice(0, MAX_LOGGED_PODS).map(formatName);
+        logger.warn({ pods, count: lost.length }, 'boosted pods without the label');
+        for (const pod of lost) this.#queue.add(formatKey({ ...pod, kind: 'Pod' }), 'critical');
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.warn({ error }, 'the search for boosted pods without the label failed');
+    }
   }
 }

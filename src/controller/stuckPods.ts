@@ -7,8 +7,14 @@ import type { ObjectName } from './reconcileKey';
 /** The engine's reasons, and the API server's refusal. */
 export type StuckCode = StuckReason | 'Refused';
 
+export interface StuckPod {
+  readonly code: StuckCode;
+  /** For people: the engine's sentence, or the API server's. */
+  readonly message: string;
+}
+
 export class StuckPods {
-  readonly #codes = new Map<string, StuckCode>();
+  readonly #pods = new Map<string, StuckPod>();
   readonly #gauge: Metrics['stuckPods'];
 
   readonly #onChange: (pod: ObjectName) => void;
@@ -19,32 +25,40 @@ export class StuckPods {
     this.#onChange = onChange;
   }
 
+  get size(): number {
+    return this.#pods.size;
+  }
+
   /** True if the pod was not stuck for this reason before. */
-  add(pod: ObjectName, code: StuckCode): boolean {
-    const before = this.#codes.get(formatName(pod));
-    if (before === code) return false;
-    if (before !== undefined) this.#gauge.dec({ reason: before });
-    this.#codes.set(formatName(pod), code);
+  add(pod: ObjectName, code: StuckCode, message: string): boolean {
+    const before = this.get(pod);
+    this.#pods.set(formatName(pod), { code, message });
+    if (before?.code === code) return false;
+    if (before !== undefined) this.#gauge.dec({ reason: before.code });
     this.#gauge.inc({ reason: code });
     this.#onChange(pod);
     return true;
   }
 
   remove(pod: ObjectName): void {
-    const code = this.#codes.get(formatName(pod));
-    if (code === undefined) return;
-    this.#codes.delete(formatName(pod));
-    this.#gauge.dec({ reason: code });
+    const before = this.get(pod);
+    if (before === undefined) return;
+    this.#pods.delete(formatName(pod));
+    this.#gauge.dec({ reason: before.code });
     this.#onChange(pod);
   }
 
   /** Forgets all of them, without a word. */
   clear(): void {
-    this.#codes.clear();
+    this.#pods.clear();
     this.#gauge.reset();
   }
 
   has(pod: ObjectName): boolean {
-    return this.#codes.has(formatName(pod));
+    return this.#pods.has(formatName(pod));
+  }
+
+  get(pod: ObjectName): StuckPod | undefined {
+    return this.#pods.get(formatName(pod));
   }
 }

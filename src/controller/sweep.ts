@@ -1,30 +1,40 @@
 /** The safety net: looks at everything now and then, and counts what should not have been left to it. */
-import type { Clock, Timer } from '../kube';
+import { sleep } from '../kube';
+import type { Clock } from '../kube';
 
 export interface SweepOptions {
   readonly clock: Clock;
   /** Milliseconds between the end of one round and the next. */
   readonly intervalMs: number;
-  readonly round: () => void;
+  /** One round; must not throw. The signal says that nobody wants the rest of it. */
+  readonly round: (signal: AbortSignal) => void | Promise<void>;
 }
 
 export class Sweep {
   readonly #options: SweepOptions;
-  #timer: Timer | undefined;
+  readonly #stopping = new AbortController();
 
   constructor(options: SweepOptions) {
     this.#options = options;
   }
 
-  start(): void {
-    const { clock, intervalMs, round } = this.#options;
-    this.#timer = clock.setTimer(intervalMs, () => {
-      round();
-      this.start();
-    });
+  /** @param first when the first round is */
+  start(first: 'AtOnce' | 'AfterInterval' = 'AfterInterval'): void {
+    void this.#run(first);
   }
 
   stop(): void {
-    this.#timer?.cancel();
+    this.#stopping.abort();
+  }
+
+  async #run(first: 'AtOnce' | 'AfterInterval'): Promise<void> {
+    const { clock, intervalMs, round } = this.#options;
+    const { signal } = this.#stopping;
+    if (first === 'AtOnce') await round(signal);
+    for (;;) {
+      await sleep(clock, intervalMs, signal);
+      if (signal.aborted) return;
+      await round(signal);
+    }
   }
 }

@@ -53,6 +53,8 @@ export interface ListOptions extends Selection, CallOptions {
   readonly continue?: string;
   /** The list exactly as it was at this version; Gone if that is compacted. */
   readonly exactResourceVersion?: string;
+  /** `Metadata`: the items have nothing else, which is a fraction of a pod. Whole objects unless given. */
+  readonly parts?: 'Whole' | 'Metadata';
 }
 
 export interface WatchOptions extends Selection {
@@ -100,6 +102,9 @@ const CREDENTIALS_AGE_MS = 10_000;
 /** A watch without a byte for so long is dead, even if its owner forgot to set a deadline. */
 const WATCH_BODY_TIMEOUT_MS = 330_000;
 
+/** https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
+const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
 const CONTENT_TYPES: Readonly<Record<Patch['type'], string>> = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
@@ -121,6 +126,8 @@ interface Call {
   readonly path: string;
   readonly description: string;
   readonly query?: Query;
+  /** The media type of the answer; plain JSON unless given. */
+  readonly accept?: string;
   readonly body?: { readonly contentType: string; readonly json: unknown };
 }
 
@@ -161,6 +168,7 @@ class HttpKubeClient implements KubeClient {
         method: 'GET',
         path: collectionPath({ ...resource, ...selected(options) }),
         description,
+        ...(options.parts === 'Metadata' ? { accept: METADATA_LIST } : {}),
         query: {
           labelSelector: options.labelSelector,
           fieldSelector: options.fieldSelector,
@@ -386,7 +394,7 @@ class HttpKubeClient implements KubeClient {
       path: `${credentials.pathPrefix}${call.path}${queryString(call.query)}`,
       method: call.method,
       headers: {
-        accept: 'application/json',
+        accept: call.accept ?? 'application/json',
         'user-agent': this.userAgent,
         ...credentials.headers,
         ...(call.body === undefined ? {} : { 'content-type': call.body.contentType }),

@@ -155,17 +155,20 @@ export class LeaseElector {
     }
   }
 
+  /**
+   * The version is the precondition (409 where the Lease has changed since), and whatever others
+   * keep on the object stays: labels, annotations, fields of `spec` that an election does not use.
+   */
   #put(client: KubeClient, spec: JsonObject, timeoutMs: number): Promise<JsonObject> {
     const { namespace, name } = this.#options.lease;
-    const body = (resourceVersion?: string): JsonObject => ({
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { namespace, name, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
-      spec,
-    });
-    return this.#observed === undefined
-      ? client.create({ ...LEASES, namespace }, body(), { timeoutMs })
-      : client.replace(this.#ref, body(this.#observed.resourceVersion), { timeoutMs });
+    if (this.#observed !== undefined) {
+      const { resourceVersion } = this.#observed;
+      const body = { metadata: { resourceVersion }, spec };
+      return client.patch(this.#ref, { type: 'merge', body }, { timeoutMs });
+    }
+    const metadata = { namespace, name };
+    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+    return client.create({ ...LEASES, namespace }, body, { timeoutMs });
   }
 
   /** After a conflict or a lost answer the lease may be anything, our own included. */

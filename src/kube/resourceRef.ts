@@ -30,6 +30,16 @@ export const LEASES: ResourceRef = {
   version: 'v1',
   plural: 'leases',
 };
+export const MUTATING_WEBHOOK_CONFIGURATIONS: ResourceRef = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: 'mutatingwebhookconfigurations',
+};
+export const SELF_SUBJECT_ACCESS_REVIEWS: ResourceRef = {
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  plural: 'selfsubjectaccessreviews',
+};
 export const STARTUP_CPU_BOOSTS: ResourceRef = {
   group: 'autoscaling.x-k8s.io',
   version: 'v1alpha1',

@@ -36,6 +36,11 @@ export interface WatchStats {
   readonly objects: number;
   /** Milliseconds since the server last sent anything; grows while the watch is out of touch. */
   readonly ageMs: number;
+  /**
+   * For how long the cache can be believed to be what the server has, in milliseconds; 0 before the
+   * first list, after a failure, and while the stream is silent. Short gaps do not count.
+   */
+  readonly inTouchMs: number;
   /** Complete lists after the first. */
   readonly relists: number;
   /** Changes that only a comparison with the server brought: events that were lost. */
@@ -77,6 +82,8 @@ export class ResourceWatch {
   #loop: Promise<void> | undefined;
   #lastActivity: number;
   #lastAttempt: number;
+  #hasFailed = false;
+  #inTouchSince: number;
   #checkDueAt = Infinity;
   #relists = 0;
   #drift = 0;
@@ -87,6 +94,7 @@ export class ResourceWatch {
     this.#random = options.random ?? Math.random;
     this.#lastActivity = options.clock.monotonic();
     this.#lastAttempt = this.#lastActivity;
+    this.#inTouchSince = this.#lastActivity;
     this.name = describeRef({ ...options.resource, ...options.selection });
     this.synced = new Promise((resolve) => {
       this.#resolveSynced = resolve;
@@ -102,9 +110,13 @@ export class ResourceWatch {
   }
 
   stats(): WatchStats {
+    const now = this.#options.clock.monotonic();
+    const ageMs = now - this.#lastActivity;
+    const isInTouch = this.#isSynced && !this.#hasFailed && ageMs <= IDLE_MS;
     return {
       objects: this.#store.size,
-      ageMs: this.#options.clock.monotonic() - this.#lastActivity,
+      ageMs,
+      inTouchMs: isInTouch ? now - this.#inTouchSince : 0,
       relists: this.#relists,
       drift: this.#drift,
       failures: this.#failures,
@@ -329,6 +341,7 @@ export class ResourceWatch {
 
   #report(failure: ApiFailure, next: WatchState): void {
     this.#failures += 1;
+    this.#hasFailed = true;
     const { kind, message, request } = failure;
     const retryInMs = next.kind === 'BackingOff' ? Math.round(next.ms) : 0;
     this.#options.logger.warn(
@@ -351,7 +364,10 @@ export class ResourceWatch {
   }
 
   #touch(): void {
-    this.#lastActivity = this.#options.clock.monotonic();
+    const now = this.#options.clock.monotonic();
+    if (!this.#isSynced || now - this.#lastActivity > IDLE_MS) this.#inTouchSince = now;
+    this.#hasFailed = false;
+    this.#lastActivity = now;
   }
 }
 

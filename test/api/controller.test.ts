@@ -172,6 +172,19 @@ describe('a controller that died is replaced by one that carries on', () => {
     await world.untilReverted(pod, ORIGINAL);
   });
 
+  it('with a pod that lost its label meanwhile', async () => {
+    const boost = await world.createBoost(aBoost({ namespace }));
+    const pod = await world.createBoosted(aPod({ namespace }), boost);
+    await world.run(pod);
+    await controller.stop();
+    await world.client.patch(
+      { ...PODS, ...pod },
+      { type: 'merge', body: { metadata: { labels: { [BOOST_KEY]: null } } } },
+    );
+    controller = await world.startController();
+    await world.untilReverted(pod, ORIGINAL);
+  });
+
   it('between the two patches of a revert, without a second resize', async () => {
     world.answerResize('halfway', 'Ignore');
     const boost = await world.createBoost(aBoost({ namespace }));
@@ -316,7 +329,11 @@ describe('the status of a boost', () => {
         until: 'Ready',
         activeContainerBoosts: 2,
         totalContainerBoosts: 2,
-        conditions: [{ type: 'Active', status: 'True', reason: 'Ready' }],
+        conditions: [
+          { type: 'Active', status: 'True', reason: 'Ready' },
+          { type: 'Revertible', status: 'True', reason: 'CanRevert' },
+          { type: 'ConflictingWebhook', status: 'False', reason: 'NoConflict' },
+        ],
       });
     });
     await world.run(one);

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
 import { eventually } from '../support/eventually';
 import type { PodName } from '../support/kubelet';
+import { objectAt } from '../support/objectAt';
 import { startProcess } from '../support/processes';
 import type { BoostProcess } from '../support/processes';
 import { World } from '../support/world';
@@ -49,6 +50,10 @@ async function leads({ metricsUrl }: BoostProcess): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+function specOf(lease: JsonObject): JsonObject {
+  return objectAt(lease, 'spec');
 }
 
 async function theLeader(among = replicas): Promise<BoostProcess> {
@@ -133,6 +138,21 @@ describe('of three controllers', () => {
     });
     await theLeader();
     await expectRevertedOnce(await startingPod('later'));
+  });
+
+  it('the Lease keeps what others have written on it', async () => {
+    await theLeader();
+    const metadata = { labels: { owner: 'team' }, annotations: { note: 'kept' } };
+    await world.client.patch({ ...LEASE, namespace }, { type: 'merge', body: { metadata } });
+    const { renewTime } = specOf(await world.client.get({ ...LEASE, namespace }));
+    await eventually(async () => {
+      const lease = await world.client.get({ ...LEASE, namespace });
+      expect(specOf(lease).renewTime).not.toBe(renewTime);
+      expect(lease).toMatchObject({ metadata });
+    });
+    await Promise.all(replicas.map((replica) => replica.stop('SIGTERM')));
+    const released = await world.client.get({ ...LEASE, namespace });
+    expect(released).toMatchObject({ metadata, spec: { holderIdentity: '' } });
   });
 
   it('all stop in order, and the Lease is free at once', async () => {

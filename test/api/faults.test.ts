@@ -25,8 +25,8 @@ const RESIZE: RequestMatch = { verb: 'patch', resource: 'pods', subresource: 're
 const CLEAR: RequestMatch = { verb: 'patch', resource: 'pods', subresource: '' };
 const BOOSTS: RequestMatch = { resource: 'startupcpuboosts', subresource: '' };
 
-/** Boosts, pods and limit ranges. */
-const WATCHES = 3;
+/** Boosts, pods, limit ranges and webhook configurations. */
+const WATCHES = 4;
 
 let world: World;
 let proxy: FaultProxy;
@@ -289,6 +289,7 @@ describe('with an account of its own', () => {
     rule('', ['limitranges'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts/status'], ['patch']),
+    rule('admissionregistration.k8s.io', ['mutatingwebhookconfigurations'], ['list', 'watch']),
   ];
 
   function rule(apiGroup: string, resources: string[], verbs: string[]): JsonObject {

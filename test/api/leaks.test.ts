@@ -12,8 +12,8 @@ import { World } from '../support/world';
 import type { RunningController } from '../support/world';
 
 const CUTS = 1_000;
-/** Boosts, pods and limit ranges. */
-const WATCHES = 3;
+/** Boosts, pods, limit ranges and webhook configurations. */
+const WATCHES = 4;
 /** Caches, pools and compiled code have their size after so many. */
 const WARM_UP_CUTS = 300;
 /** Sockets of calls that happen to be under way, idle ones, and their timers. */

@@ -46,7 +46,7 @@ const NAMESPACE: NamespaceView = {
 };
 
 const endpoints = reviewEndpoints({
-  namespaces: { view: () => NAMESPACE, problem: () => undefined },
+  namespaces: { view: () => NAMESPACE, problem: () => undefined, liveChecks: [] },
   clock: new ManualClock(),
 });
 
@@ -435,7 +435,7 @@ describe('damaged reviews over one HTTPS connection after another', () => {
   beforeAll(async () => {
     const certificate = await aCertificate();
     admission = await startAdmission({
-      namespaces: { view: () => NAMESPACE, problem: () => undefined },
+      namespaces: { view: () => NAMESPACE, problem: () => undefined, liveChecks: [] },
       certificates: always(certificate),
       settings: { webhookAddress: { host: '127.0.0.1', port: 0 }, drainMs: 0 },
       logger: createLogger('silent', {}),

@@ -64,12 +64,12 @@ interface Candidate {
 function candidate(
   index: number,
   machine: Machine,
-  client: Pick<KubeClient, 'get' | 'list' | 'create' | 'replace' | 'watch' | 'serves'>,
+  client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'watch' | 'serves'>,
 ): Candidate {
   const unused = () => Promise.reject(new Error('not part of an election'));
   const terms = { elected: 0, deposed: 0 };
   const elector = new LeaseElector({
-    client: { ...client, patch: unused, delete: unused, close: () => Promise.resolve() },
+    client: { ...client, replace: unused, delete: unused, close: () => Promise.resolve() },
     clock: machine,
     logger: createLogger('silent', {}),
     lease: { namespace: 'ns', name: 'lease' },

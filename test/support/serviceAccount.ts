@@ -82,6 +82,20 @@ export class ServiceAccount {
     await this.#untilAllowed(false);
   }
 
+  /** Other rights from now on; they are in force a moment later. */
+  async allow(rules: readonly JsonObject[]): Promise<void> {
+    const role = { ...ROLES, name: this.#namespace };
+    await this.#controlPlane.client.patch(role, { type: 'merge', body: { rules } });
+  }
+
+  /** A kubeconfig of its own, with a token that lasts as long as the API server. */
+  async kubeconfig(): Promise<string> {
+    const path = join(this.#controlPlane.dir, `${this.#namespace}.kubeconfig`);
+    const { token } = await this.issueToken();
+    await this.#writeKubeconfig(path, token);
+    return path;
+  }
+
   /** Bound to a Secret of its own, with which it ends. */
   async issueToken(): Promise<IssuedToken> {
     const { client, kubeconfigPath } = this.#controlPlane;
@@ -112,14 +126,21 @@ export class ServiceAccount {
     };
   }
 
-  /** A changed binding is in force a moment later. */
-  async #untilAllowed(allowed: boolean): Promise<void> {
+  /** A changed binding, or role, is in force a moment later. */
+  async untilMayPatchResize(allowed: boolean): Promise<void> {
+    await this.#untilAllowed(allowed, { resource: 'pods', subresource: 'resize', verb: 'patch' });
+  }
+
+  async #untilAllowed(
+    allowed: boolean,
+    resourceAttributes: JsonObject = { resource: 'pods', verb: 'list' },
+  ): Promise<void> {
     const review = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {
         user: `system:serviceaccount:${this.#namespace}:${NAME}`,
-        resourceAttributes: { resource: 'pods', verb: 'list' },
+        resourceAttributes,
       },
     };
     await eventually(async () => {
@@ -130,9 +151,19 @@ export class ServiceAccount {
 
   /** The API server goes by its memory of a token for 10 s. */
   async #untilRefused(token: string): Promise<void> {
-    const { dir, kubeconfigPath } = this.#controlPlane;
-    const kubeConfig = loadKubeConfig({ kind: 'File', path: kubeconfigPath });
-    const path = join(dir, 'with-token');
+    const path = join(this.#controlPlane.dir, 'with-token');
+    await this.#writeKubeconfig(path, token);
+    const client = createKubeClient(loadKubeConfig({ kind: 'File', path }));
+    await eventually(async () => {
+      const failure = await client.get({ ...NAMESPACES, name: 'default' }).catch(failureKind);
+      expect(failure).toBe('Unauthorized');
+    });
+    await client.close();
+  }
+
+  async #writeKubeconfig(path: string, token: string): Promise<void> {
+    const { kubeconfigPath } = this.#controlPlane;
+    const cluster = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).getCurrentCluster();
     await writeFile(
       path,
       JSON.stringify({
@@ -144,20 +175,14 @@ export class ServiceAccount {
           {
             name: 'test',
             cluster: {
-              server: kubeConfig.getCurrentCluster()?.server,
-              'certificate-authority-data': kubeConfig.getCurrentCluster()?.caData,
+              server: cluster?.server,
+              'certificate-authority-data': cluster?.caData,
             },
           },
         ],
         users: [{ name: NAME, user: { token } }],
       }),
     );
-    const client = createKubeClient(loadKubeConfig({ kind: 'File', path }));
-    await eventually(async () => {
-      const failure = await client.get({ ...NAMESPACES, name: 'default' }).catch(failureKind);
-      expect(failure).toBe('Unauthorized');
-    });
-    await client.close();
   }
 }
 

@@ -1,11 +1,12 @@
 /** An API server with one Lease on a manual clock: answers late, loses answers, refuses stale writes. */
-import { ApiError } from '../../src/kube';
+import { ApiError, isJsonObject } from '../../src/kube';
 import type {
   ApiFailure,
   CallOptions,
   Clock,
   JsonObject,
   KubeClient,
+  Patch,
   WatchEvent,
 } from '../../src/kube';
 import { sleep } from '../../src/kube';
@@ -33,20 +34,17 @@ export class SimulatedLeaseApi {
 
   /** The holder in the stored Lease; empty where there is none. */
   get holder(): unknown {
-    const { spec } = this.#lease ?? {};
-    return typeof spec === 'object' && spec !== null && 'holderIdentity' in spec
-      ? spec.holderIdentity
-      : '';
+    return specOf(this.#lease ?? {}).holderIdentity ?? '';
   }
 
   /** A client whose watch delivers each change, or one that is dead from the start. */
   client(
     watch: 'Delivers' | 'Dead',
-  ): Pick<KubeClient, 'get' | 'list' | 'create' | 'replace' | 'watch' | 'serves'> {
+  ): Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'watch' | 'serves'> {
     return {
       get: (_ref, options) => this.#call(options, () => this.#stored()),
       create: (_ref, body, options) => this.#call(options, () => this.#create(body)),
-      replace: (_ref, body, options) => this.#call(options, () => this.#replace(body)),
+      patch: (_ref, patch, options) => this.#call(options, () => this.#merge(patch)),
       list: (_ref, options) =>
         this.#call(options, () => ({
           items: this.#lease === undefined ? [] : [this.#lease],
@@ -105,9 +103,12 @@ export class SimulatedLeaseApi {
     return this.#store(body);
   }
 
-  #replace(body: JsonObject): JsonObject {
-    if (versionOf(this.#stored()) !== versionOf(body)) throw failure('Conflict');
-    return this.#store(body);
+  /** Whatever the patch does not name stays, as of RFC 7386. */
+  #merge(patch: Patch): JsonObject {
+    if (patch.type !== 'merge') throw new Error('an election sends merge patches');
+    const stored = this.#stored();
+    if (versionOf(stored) !== versionOf(patch.body)) throw failure('Conflict');
+    return this.#store({ ...stored, spec: { ...specOf(stored), ...specOf(patch.body) } });
   }
 
   #store(body: JsonObject): JsonObject {
@@ -119,6 +120,10 @@ export class SimulatedLeaseApi {
     for (const wake of waiting) wake();
     return this.#lease;
   }
+}
+
+function specOf({ spec }: JsonObject): JsonObject {
+  return isJsonObject(spec) ? spec : {};
 }
 
 function versionOf({ metadata }: JsonObject): unknown {

@@ -24,14 +24,19 @@ const NEVER = ['kube-system', 'kube-node-lease'];
 /** Creates both configurations, or points those that are there at another server. */
 export async function installWebhooks(client: KubeClient, target: WebhookTarget): Promise<void> {
   const { mutating, validating } = webhookConfigurations(target);
-  for (const [plural, body] of [
-    ['mutatingwebhookconfigurations', mutating],
-    ['validatingwebhookconfigurations', validating],
-  ] as const) {
-    const resource: ResourceRef = { group: 'admissionregistration.k8s.io', version: 'v1', plural };
-    const ref = { ...resource, name: NAME };
-    await client.patch(ref, { type: 'apply', body, fieldManager: 'startup-cpu-boost-tests' });
-  }
+  await apply(client, 'mutatingwebhookconfigurations', mutating);
+  await apply(client, 'validatingwebhookconfigurations', validating);
+}
+
+/** The one for pods alone: boosts are stored whether its server runs or not. */
+export async function installPodWebhook(client: KubeClient, target: WebhookTarget): Promise<void> {
+  await apply(client, 'mutatingwebhookconfigurations', webhookConfigurations(target).mutating);
+}
+
+async function apply(client: KubeClient, plural: string, body: JsonObject): Promise<void> {
+  const resource: ResourceRef = { group: 'admissionregistration.k8s.io', version: 'v1', plural };
+  const ref = { ...resource, name: NAME };
+  await client.patch(ref, { type: 'apply', body, fieldManager: 'startup-cpu-boost-tests' });
 }
 
 /**

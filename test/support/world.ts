@@ -1,8 +1,9 @@
 /** A real API server with a played node and a controller: what the tests of the main job live in. */
 import { expect } from '@jest/globals';
 import { BOOST_KEY, compileBoost, decideBoost, readPod } from '../../src/boost-engine';
-import type { CpuResources, PodFacts, RevertSettings } from '../../src/boost-engine';
+import type { CpuResources, PodFacts } from '../../src/boost-engine';
 import { BoostOperator } from '../../src/controller';
+import type { BoostOperatorOptions } from '../../src/controller';
 import {
   ApiError,
   NAMESPACES,
@@ -47,6 +48,8 @@ const SETTINGS = {
   limitRangeDefaults: 'Avoid',
   confirmTimeoutMs: 30_000,
   sweepIntervalMs: 600_000,
+  unlabelledSweepIntervalMs: 600_000,
+  webhookConfiguration: 'startup-cpu-boost',
 } as const;
 
 export class World {
@@ -100,7 +103,7 @@ export class World {
 
   /** A controller in this process, with a client of its own; its machine's clock may be wrong. */
   async startController(
-    settings: Partial<RevertSettings & { sweepIntervalMs: number }> = {},
+    settings: Partial<BoostOperatorOptions['settings']> = {},
     options: ControllerOptions = {},
   ): Promise<RunningController> {
     const { wrongByMs = 0, kubeconfigPath = this.controlPlane.kubeconfigPath } = options;

@@ -19,12 +19,14 @@ const UID = 'c1d3b2f0-0d0b-4f6f-8f5c-0d4d5b0c4a11';
 const oneBoost: NamespaceSource = {
   view: () => ({ boosts: [compileBoost(aBoost())], limitRanges: [], quotas: [] }),
   problem: () => undefined,
+  liveChecks: [],
 };
 const brokenBoosts: NamespaceSource = {
   view: () => {
     throw new Error('the cache is broken');
   },
   problem: () => undefined,
+  liveChecks: [],
 };
 
 let server: Server;

@@ -33,6 +33,7 @@ beforeAll(async () => {
     namespaces: {
       view: () => ({ boosts, limitRanges: [], quotas: [] }),
       problem: () => undefined,
+      liveChecks: [],
     },
     certificates: always(certificate),
     settings: { webhookAddress: { host: HOST, port: 0 }, drainMs: 0 },
