@@ -64,6 +64,12 @@ describe('the progress', () => {
     expect(terminal.written).toEqual([`${erase}one`, `${erase}012345678`, erase]);
   });
 
+  it('has its room on a terminal that says that it has none', () => {
+    const terminal = output({ isTTY: true, columns: 0 });
+    new ProgressLine(terminal).show('one', 0);
+    expect(terminal.written).toEqual(['\r\u001b[2Kone']);
+  });
+
   it('is a line now and then elsewhere, and only where there is news', () => {
     const log = output();
     const line = new ProgressLine(log);
