@@ -12,6 +12,7 @@ const ERASE = '\r\u001b[2K';
 /** A log is read later: a line each time is enough to see that something goes on. */
 const LOG_EVERY_MS = 5_000;
 
+/** Where a terminal does not tell its width, or says 0. */
 const DEFAULT_COLUMNS = 80;
 
 export class ProgressLine {
@@ -31,7 +32,8 @@ export class ProgressLine {
   show(text: string, now: number): void {
     if (text === this.#shown) return;
     if (this.#output.isTTY === true) {
-      this.#output.write(ERASE + text.slice(0, (this.#output.columns ?? DEFAULT_COLUMNS) - 1));
+      const { columns = 0 } = this.#output;
+      this.#output.write(ERASE + text.slice(0, (columns > 1 ? columns : DEFAULT_COLUMNS) - 1));
     } else {
       if (now - this.#shownAt < LOG_EVERY_MS) return;
       this.#output.write(`${text}\n`);

@@ -1,6 +1,6 @@
 /** The status of a boost: totals that never go down, and a condition that keeps its time. */
 import { describe, expect, it } from '@jest/globals';
-import { BOOST_KEY, boostStatus, compileBoost } from '../../../src/boost-engine';
+import { BOOST_KEY, boostStatus, compileBoost, isRevertible } from '../../../src/boost-engine';
 import type { BoostStatusInput, BoostTally } from '../../../src/boost-engine';
 import {
   aBoost,
@@ -165,6 +165,69 @@ describe('the condition Active', () => {
     const policies = Array.from({ length: 2_000 }, () => ({}));
     const boost = compileBoost(aBoost({ containerPolicies: policies }));
     expect(condition({ boost })?.message.length).toBeLessThanOrEqual(32_768);
+  });
+});
+
+describe('the conditions about the surroundings', () => {
+  const conditions = (input: Partial<BoostStatusInput>) =>
+    status(input).status.conditions.map(({ type, status: is, reason }) => [type, is, reason]);
+
+  it.each<[NonNullable<BoostStatusInput['surroundings']>, readonly (readonly string[])[]]>([
+    [{}, [['Active', 'True', 'Ready']]],
+    [{ webhook: 'Serving' }, [['Active', 'True', 'Ready']]],
+    [{ webhook: 'Stopped' }, [['Active', 'False', 'Stopped']]],
+    [
+      { revertible: 'CanRevert', conflictingWebhooks: [] },
+      [
+        ['Active', 'True', 'Ready'],
+        ['Revertible', 'True', 'CanRevert'],
+        ['ConflictingWebhook', 'False', 'NoConflict'],
+      ],
+    ],
+    [
+      { revertible: 'ResizeNotServed', conflictingWebhooks: ['upstream'] },
+      [
+        ['Active', 'True', 'Ready'],
+        ['Revertible', 'False', 'ResizeNotServed'],
+        ['ConflictingWebhook', 'True', 'OtherConfiguration'],
+      ],
+    ],
+  ])('for %j', (surroundings, expected) => {
+    expect(conditions({ surroundings })).toEqual(expected);
+  });
+
+  it('say that a boost is invalid rather than stopped, since that has to be mended', () => {
+    const surroundings = { webhook: 'Stopped' } as const;
+    expect(conditions({ boost: invalid, surroundings })).toEqual([['Active', 'False', 'Invalid']]);
+  });
+
+  const stored = (type: string, fields: object = {}) => ({
+    type,
+    status: 'False',
+    reason: 'Stored',
+    message: 'as it was',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+    ...fields,
+  });
+
+  it('stay as they are stored while nothing is known, and so do those of others', () => {
+    const kept = [stored('Revertible'), stored('example.com/Theirs', { status: 'Unknown' })];
+    const previous = { conditions: [...kept, stored('Nameless', { reason: '' }), 7] };
+    expect(status({ previous }).status.conditions.slice(1)).toEqual(kept);
+  });
+
+  it('never become more than the API takes', () => {
+    const many = Array.from({ length: 40 }, (_, index) => stored(`Type${index}`));
+    expect(status({ previous: { conditions: many } }).status.conditions).toHaveLength(16);
+  });
+
+  it.each<[string, unknown, boolean]>([
+    ['says False', [stored('Revertible')], false],
+    ['says True', [stored('Revertible', { status: 'True' })], true],
+    ['is not there', [stored('Active')], true],
+    ['is none', 'junk', true],
+  ])('let admission boost unless Revertible is False: it %s', (_what, given, expected) => {
+    expect(isRevertible({ status: { conditions: given } })).toBe(expected);
   });
 });
 

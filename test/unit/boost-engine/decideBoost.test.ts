@@ -10,7 +10,7 @@ import {
   readPod,
   SKIPPED_KEY,
 } from '../../../src/boost-engine';
-import type { BoostDecision, BoostInput } from '../../../src/boost-engine';
+import type { BoostDecision, BoostInput, WayBack } from '../../../src/boost-engine';
 import type { JsonObject } from '../../../src/kube';
 import {
   aBoost,
@@ -24,7 +24,7 @@ import { applied, hasMarker, resourcesOf } from '../../support/engineLaws';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');
 
-type Conditions = Pick<BoostInput, 'limitRanges' | 'quotas'>;
+type Conditions = Pick<BoostInput, 'limitRanges' | 'quotas' | 'wayBack'>;
 
 function decide(pod: unknown, boosts: readonly unknown[], more: Conditions = {}): BoostDecision {
   return decideBoost({
@@ -733,4 +733,37 @@ describe('what is no pod', () => {
       expect(decide(pod, [everything])).toMatchObject({ kind: 'Skip', patch: [] });
     },
   );
+});
+
+describe('a boost that nobody could take back', () => {
+  const nobody: WayBack = { controller: 'Missing', notRevertible: new Set() };
+  const named = (...names: readonly string[]): WayBack => ({
+    controller: 'Acting',
+    notRevertible: new Set(names),
+  });
+
+  it.each<[string, WayBack]>([
+    ['NoController', nobody],
+    ['NotRevertible', named('boost')],
+    ['NoController', { ...nobody, notRevertible: new Set(['boost']) }],
+  ])('is not given: %s', (code, wayBack) => {
+    expect(decide(aPod(), [aBoost()], { wayBack })).toMatchObject({ kind: 'Skip', code });
+    expect(admitted(aPod(), [aBoost()], { wayBack })).toEqual(
+      aPod({ annotations: { [SKIPPED_KEY]: code } }),
+    );
+  });
+
+  it.each([
+    ['another boost', named('other')],
+    ['no boost', named()],
+    ['nothing', undefined],
+  ])('does not hold up this one, where what is known is about %s', (_what, wayBack) => {
+    const more = wayBack === undefined ? {} : { wayBack };
+    expect(decide(aPod(), [aBoost()], more).kind).toBe('Boost');
+  });
+
+  it('is not the reason where the pod could not be boosted anyway', () => {
+    const pod = aPod({ spec: { nodeName: 'node' } });
+    expect(decide(pod, [aBoost()], { wayBack: nobody })).toMatchObject({ code: 'NodeNameSet' });
+  });
 });

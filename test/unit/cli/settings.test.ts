@@ -50,12 +50,19 @@ describe('settings', () => {
       unschedulableGraceMs: 500,
       limitRangeDefaults: 'Avoid',
       confirmTimeoutMs: 30_000,
+      unlabelledSweepIntervalMs: 600_000,
+      webhookConfiguration: 'startup-cpu-boost',
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
       certificates: { mode: 'self-managed', servingSecret: 'startup-cpu-boost-serving' },
       drainMs: 10_000,
+      noControllerGraceMs: 600_000,
     });
+  });
+
+  it('look for no controller where that is switched off', () => {
+    expect(admission({ NO_CONTROLLER_GRACE_SECONDS: '0' }).noControllerGraceMs).toBeUndefined();
   });
 
   it('take an empty variable for one that is not set', () => {

@@ -173,6 +173,17 @@ describe('a call', () => {
     expect(await failureOf(client.get(web))).toMatchObject({ kind: 'Network' });
   });
 
+  it('asks for the metadata alone where that is enough', async () => {
+    answer = (_request, response) =>
+      response.end('{"metadata":{"resourceVersion":"1"},"items":[]}');
+    await client.list(PODS, { parts: 'Metadata' });
+    await client.list(PODS);
+    expect(requests.map(({ headers }) => headers.accept)).toEqual([
+      'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+      'application/json',
+    ]);
+  });
+
   it.each(['', 'OK', '[]', '{"unfinished":'])('does not accept %j as an object', async (body) => {
     answer = (_request, response) => response.end(body);
     expect(await failureOf(client.get(web))).toMatchObject({ kind: 'Malformed' });
