@@ -1,4 +1,4 @@
-/** npm run test:chaos [-- --minutes M --seed N]: the long form of test/api/chaos. */
+/** npm run test:chaos [-- --minutes M --seed N --keep-logs]: the long form of test/api/chaos. */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildBundle } from './build.mjs';
@@ -6,7 +6,7 @@ import { ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPla
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, root, run, say } from './lib/processes.mjs';
 
-const usage = `usage: npm run test:chaos [-- --minutes M] [--seed N]
+const usage = `usage: npm run test:chaos [-- [--minutes M] [--seed N] [--keep-logs]]
 
 Three admission and three controller processes on a real API server, pods all the time, and faults
 by chance; afterwards the whole history is checked. Ends with 0 if no pod missed its boost or kept it.
@@ -14,6 +14,7 @@ by chance; afterwards the whole history is checked. Ends with 0 if no pod missed
   --minutes M  for so long pods are created; 10 unless given
   --seed N     the same pods and faults as a run that printed this seed (times differ: processes
                do not run to the millisecond); by chance unless given
+  --keep-logs  keeps the logs, the audit log too, though all went well
   --help       this text`;
 
 function options() {
@@ -22,6 +23,7 @@ function options() {
       options: {
         minutes: { type: 'string', default: '10' },
         seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+        'keep-logs': { type: 'boolean', default: false },
         help: { type: 'boolean' },
       },
     });
@@ -58,6 +60,7 @@ await main(async () => {
     TEST_KUBECONFIG: '',
     CHAOS_MINUTES: asked.minutes,
     CHAOS_SEED: asked.seed,
+    CHAOS_KEEP_LOGS: String(asked['keep-logs']),
   };
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const args = [jest, '--forceExit', '--selectProjects', 'api', '--runTestsByPath'];

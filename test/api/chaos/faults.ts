@@ -5,10 +5,9 @@ import { faultName } from './plan';
 import type { Fault, PlannedFault, Target } from './plan';
 import type { Replica } from './replica';
 import { persist, unless } from './retries';
-import { NAMESPACE, boostManifest, boostSpecBody } from './shapes';
+import { FIRST_SPECS, NAMESPACE, boostManifest, boostSpecBody } from './shapes';
 import type { BoostName, BoostSpec } from './shapes';
 import type { ChaosStage } from './stage';
-import { FIRST_SPECS } from './shapes';
 
 const LOOK_AGAIN_MS = 100;
 
@@ -40,7 +39,7 @@ export class Faults {
     await Promise.all(this.#mending);
   }
 
-  /** Resolves when the fault is there; the end of it is awaited by `play`. */
+  /** Resolves when the fault is on its way; that it is mended is awaited by `play`. */
   async #begin(fault: Fault): Promise<void> {
     switch (fault.kind) {
       case 'Kill':

@@ -26,6 +26,7 @@ export function describeResult(result: ChaosResult): string {
     `longest time from the end of a boost to its revert: ${longestDelay(history)}`,
     `writes refused by their guards ${history.refused}, answers lost ${history.unanswered}, ` +
       `writes of a former leader ${history.byFormerLeader}`,
+    ...(result.logFolder === undefined ? [] : [`the logs are in ${result.logFolder}`]),
   ].join('\n');
 }
 
@@ -40,7 +41,7 @@ function longestDelay({ verdicts }: HistoryReport): string {
 }
 
 /** Each offending pod with its history. */
-export function describeProblems({ history, problems, logFolder }: ChaosResult): string {
+export function describeProblems({ history, problems }: ChaosResult): string {
   const pods = [...history.histories].slice(0, MOST_OFFENDERS);
   const more = history.histories.size - pods.length;
   return [
@@ -53,6 +54,5 @@ export function describeProblems({ history, problems, logFolder }: ChaosResult):
       ...lines.map((line) => `    ${line}`),
     ]),
     ...(more > 0 ? [`and ${more} more pods`] : []),
-    `the logs are in ${logFolder}`,
   ].join('\n');
 }

@@ -24,8 +24,8 @@ export interface ChaosResult {
   readonly history: HistoryReport;
   /** Of the processes: ends that nobody asked for, and errors in their logs. */
   readonly problems: readonly string[];
-  /** Where the logs are; empty where all went well. */
-  readonly logFolder: string;
+  /** Where the logs are; undefined where they were not kept. */
+  readonly logFolder: string | undefined;
 }
 
 export type Say = (line: string) => void;
@@ -45,7 +45,14 @@ const RULES: HistoryRules = {
   deletedGraceMs: 5_000,
 };
 
-export async function runChaos(plan: Plan, say: Say): Promise<ChaosResult> {
+export interface ChaosOptions {
+  readonly say: Say;
+  /** `OnFailure` unless given. */
+  readonly keepLogs?: 'Always' | 'OnFailure';
+}
+
+export async function runChaos(plan: Plan, options: ChaosOptions): Promise<ChaosResult> {
+  const { say, keepLogs: when = 'OnFailure' } = options;
   const stage = await startStage();
   const startedAt = Date.now();
   const lives = new PodLives(stage);
@@ -57,21 +64,9 @@ export async function runChaos(plan: Plan, say: Say): Promise<ChaosResult> {
     await untilQuiet(stage.client);
     watching.abort();
     await progress;
-    const final = (await persist(() => stage.client.list(PODS, { namespace: NAMESPACE }))).items;
-    const listedAt = Date.now();
-    await stage.stopReplicas();
-    const { events, tornLines } = await readAuditLog(join(stage.controlPlane.dir, 'logs'));
-    const history = checkHistory({ events, pods: plan.pods, final, listedAt, rules: RULES });
-    const problems = [...problemsOf(stage), ...tornProblem(tornLines, faults)];
-    const isClean = history.violations.length === 0 && problems.length === 0;
-    return {
-      plan,
-      tookMs: listedAt - startedAt,
-      faults: faults.done,
-      history,
-      problems,
-      logFolder: isClean ? '' : await keepLogs(stage, plan.seed),
-    };
+    const result = await judge(stage, { plan, faults, startedAt });
+    if (when === 'OnFailure' && isClean(result)) return result;
+    return { ...result, logFolder: await keepLogs(stage, plan.seed) };
   } catch (error) {
     say(`the run broke off; the logs are in ${await keepLogs(stage, plan.seed)}`);
     throw error;
@@ -81,15 +76,31 @@ export async function runChaos(plan: Plan, say: Say): Promise<ChaosResult> {
   }
 }
 
+async function judge(
+  stage: ChaosStage,
+  { plan, faults, startedAt }: Pick<Watched, 'faults' | 'startedAt'> & { readonly plan: Plan },
+): Promise<ChaosResult> {
+  const final = (await persist(() => stage.client.list(PODS, { namespace: NAMESPACE }))).items;
+  const listedAt = Date.now();
+  await stage.stopReplicas();
+  const { events, tornLines } = await readAuditLog(join(stage.controlPlane.dir, 'logs'));
+  const history = checkHistory({ events, pods: plan.pods, final, listedAt, rules: RULES });
+  const problems = [...problemsOf(stage), ...tornProblem(tornLines, faults)];
+  const tookMs = listedAt - startedAt;
+  return { plan, tookMs, faults: faults.done, history, problems, logFolder: undefined };
+}
+
 /** No pod is boosted any more; or a while has passed, and the history tells. */
 async function untilQuiet(client: KubeClient): Promise<void> {
   const end = Date.now() + QUIET_WITHIN_MS;
-  while (Date.now() < end && (await boostedNow(client)) > 0) await delay(LOOK_AGAIN_MS);
+  while (Date.now() < end && (await persist(() => boostedNow(client))) > 0) {
+    await delay(LOOK_AGAIN_MS);
+  }
 }
 
 async function boostedNow(client: KubeClient): Promise<number> {
   const selection = { namespace: NAMESPACE, labelSelector: BOOST_KEY };
-  return (await persist(() => client.list(PODS, selection))).items.length;
+  return (await client.list(PODS, selection)).items.length;
 }
 
 interface Watched {
