@@ -2,14 +2,20 @@
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import type { CompiledBoost } from '../boost-engine';
 import { LIMIT_RANGES, RESOURCE_QUOTAS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
-import type { JsonObject, ResourceRef, ResourceWatch } from '../kube';
+import type { JsonObject, ResilientOperatorOptions, ResourceRef, ResourceWatch } from '../kube';
 import { BoostCatalog } from '../resources';
 
-/** What a namespace says about the CPU of its pods. */
+/** What a namespace says about the CPU of its pods, and the settings do for all namespaces. */
 export interface NamespaceView {
   readonly boosts: Iterable<CompiledBoost>;
   readonly limitRanges: readonly JsonObject[];
   readonly quotas: readonly JsonObject[];
+  readonly preemption?: 'Avoid' | 'Accept';
+}
+
+export interface NamespaceWatcherOptions extends ResilientOperatorOptions {
+  /** Whether pods that could push others off their node are boosted at creation; `Avoid` unless given. */
+  readonly preemption?: 'Avoid' | 'Accept';
 }
 
 export interface NamespaceSource {
@@ -19,12 +25,19 @@ export interface NamespaceSource {
 }
 
 export class NamespaceWatcher extends ResilientOperator implements NamespaceSource {
+  readonly #preemption: 'Avoid' | 'Accept';
   readonly #catalog = new BoostCatalog();
   #limitRanges: ResourceWatch | undefined;
   #quotas: ResourceWatch | undefined;
 
+  constructor(options: NamespaceWatcherOptions) {
+    super(options);
+    this.#preemption = options.preemption ?? 'Avoid';
+  }
+
   view(namespace: string): NamespaceView {
     return {
+      preemption: this.#preemption,
       boosts: this.#catalog.list(namespace),
       limitRanges: this.#limitRanges?.cache.listNamespace(namespace) ?? [],
       quotas: this.#quotas?.cache.listNamespace(namespace) ?? [],

@@ -6,7 +6,10 @@ import type { AdmissionSettings } from './settings';
 export async function startAdmissionProcess(
   context: ProcessContext<AdmissionSettings>,
 ): Promise<RunningProcess> {
-  const namespaces = new NamespaceWatcher(context);
+  const namespaces = new NamespaceWatcher({
+    ...context,
+    preemption: context.settings.preemption,
+  });
   await namespaces.start();
   const server = await startAdmission({ ...context, namespaces });
   return {

@@ -14,10 +14,22 @@ const FALLBACK_NAMESPACE = 'default';
 export async function startControllerProcess(
   context: ProcessContext<ControllerSettings>,
 ): Promise<RunningProcess> {
-  const operator = new BoostOperator(context);
+  const { settings } = context;
+  const operator = new BoostOperator({
+    ...context,
+    // The webhooks leave our own namespace out, in every form of install.
+    settings: {
+      ...settings,
+      catchUpExcludedNamespaces: [
+        ...settings.catchUpExcludedNamespaces,
+        ...(settings.namespace === undefined ? [] : [settings.namespace]),
+      ],
+    },
+    mayRaise: () => settings.raisesInPlace,
+  });
   await operator.start();
   const checks = { live: [], ready: operator.checks };
-  const { election } = context.settings;
+  const { election } = settings;
   if (election.kind === 'Off') {
     operator.act(() => true);
     context.metrics.leader.set(1);
@@ -37,18 +49,23 @@ export async function startControllerProcess(
   };
 }
 
+/** The namespace of this process. */
+function namespaceOf({ kubeConfig, settings }: ProcessContext<ControllerSettings>): string {
+  const context = kubeConfig.getContextObject(kubeConfig.getCurrentContext());
+  return settings.namespace ?? context?.namespace ?? FALLBACK_NAMESPACE;
+}
+
 function newElector(
-  { client, clock, kubeConfig, logger, metrics, settings }: ProcessContext<ControllerSettings>,
+  context: ProcessContext<ControllerSettings>,
   operator: BoostOperator,
   lease: Extract<ControllerSettings['election'], { readonly kind: 'Lease' }>['lease'],
 ): LeaseElector {
-  const context = kubeConfig.getContextObject(kubeConfig.getCurrentContext());
-  const namespace = settings.namespace ?? context?.namespace ?? FALLBACK_NAMESPACE;
+  const { client, clock, logger, metrics } = context;
   const elector = new LeaseElector({
     client,
     clock,
     logger,
-    lease: { namespace, name: LEASE_NAME },
+    lease: { namespace: namespaceOf(context), name: LEASE_NAME },
     identity: `${hostname()}_${randomUUID()}`,
     settings: lease,
     random: Math.random,

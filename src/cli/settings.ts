@@ -20,6 +20,7 @@ export interface AdmissionSettings extends CommonSettings {
   readonly certificateDirectory: string;
   readonly dnsNames: readonly string[];
   readonly drainMs: number;
+  readonly preemption: 'Avoid' | 'Accept';
 }
 
 export interface ControllerSettings extends CommonSettings {
@@ -33,6 +34,12 @@ export interface ControllerSettings extends CommonSettings {
   readonly unschedulableGraceMs: number;
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
   readonly confirmTimeoutMs: number;
+  /** Whether pods are raised in place at all. */
+  readonly raisesInPlace: boolean;
+  /** 0 where switched off. */
+  readonly catchUpMs: number;
+  readonly catchUpBoostLagMs: number;
+  readonly catchUpExcludedNamespaces: readonly string[];
 }
 
 export type ParsedSettings<Settings> =
@@ -72,13 +79,20 @@ const dnsNames = z
   .string()
   .default('')
   .transform((text, context): readonly string[] => {
-    const names = text
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '');
+    const names = namesIn(text);
     const bad = names.find((name) => !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(name));
     if (bad === undefined) return names;
     return invalid(context, `must be DNS names separated by commas; "${bad}" is none`);
+  });
+
+const namespaces = z
+  .string()
+  .default('kube-system,kube-node-lease')
+  .transform((text, context): readonly string[] => {
+    const names = namesIn(text);
+    const bad = names.find((name) => !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
+    if (bad === undefined) return names;
+    return invalid(context, `must be names of namespaces separated by commas; "${bad}" is none`);
   });
 
 const commonSchema = z.object({
@@ -95,6 +109,7 @@ const admissionSchema = commonSchema.extend({
   WEBHOOK_DNS_NAMES: dnsNames,
   // Endpoints of a Service go on getting calls for a few seconds after the pod is asked to stop.
   WEBHOOK_DRAIN_SECONDS: wholeNumber({ byDefault: 10, from: 0, to: 600, what: 'seconds' }),
+  ALLOW_PREEMPTION: yesOrNo('false'),
 });
 
 const seconds = (byDefault: number, to: number) =>
@@ -123,6 +138,13 @@ const controllerSchema = commonSchema.extend({
   REVERT_ANYWAY: yesOrNo('false'),
   // A kubelet confirms within 1 to 3 s when it is idle.
   KUBELET_CONFIRM_SECONDS: wholeNumber({ byDefault: 30, from: 1, to: 3_600, what: 'seconds' }),
+  RAISE_IN_PLACE: yesOrNo('true'),
+  CATCH_UP: yesOrNo('true'),
+  // What takes longer to start than this is seldom bound by CPU any more.
+  CATCH_UP_SECONDS: seconds(300, 86_400),
+  // Helm installs kinds that it does not know last, so a chart's boost comes after its pods.
+  CATCH_UP_BOOST_LAG_SECONDS: wholeNumber({ byDefault: 30, from: 0, to: 86_400, what: 'seconds' }),
+  CATCH_UP_EXCLUDED_NAMESPACES: namespaces,
 });
 
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
@@ -132,6 +154,7 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
     certificateDirectory: values.CERT_DIR,
     dnsNames: values.WEBHOOK_DNS_NAMES,
     drainMs: values.WEBHOOK_DRAIN_SECONDS * 1_000,
+    preemption: values.ALLOW_PREEMPTION ? 'Accept' : 'Avoid',
   }));
 }
 
@@ -166,6 +189,10 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
     limitRangeDefaults: values.REVERT_ANYWAY ? 'Accept' : 'Avoid',
     confirmTimeoutMs: values.KUBELET_CONFIRM_SECONDS * 1_000,
+    raisesInPlace: values.RAISE_IN_PLACE,
+    catchUpMs: values.CATCH_UP ? values.CATCH_UP_SECONDS * 1_000 : 0,
+    catchUpBoostLagMs: values.CATCH_UP_BOOST_LAG_SECONDS * 1_000,
+    catchUpExcludedNamespaces: values.CATCH_UP_EXCLUDED_NAMESPACES,
   }));
 }
 
@@ -199,6 +226,13 @@ function parse<Schema extends z.ZodType, Settings>(
     given[name] === undefined ? [] : [`${name} has no effect: ${why}`],
   );
   return { kind: 'Settings', settings: settingsOf(result.data), warnings };
+}
+
+function namesIn(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 }
 
 function levelOfZap(level: number): LogLevel {

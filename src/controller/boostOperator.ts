@@ -1,7 +1,13 @@
 /** The operator on the SDK: watches boosts and the pods that carry one, and says what to look at. */
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import { BOOST_KEY } from '../boost-engine';
-import { LIMIT_RANGES, PODS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
+import {
+  LIMIT_RANGES,
+  PODS,
+  RESOURCE_QUOTAS,
+  ResilientOperator,
+  STARTUP_CPU_BOOSTS,
+} from '../kube';
 import type {
   JsonObject,
   RawResourceEvent,
@@ -11,6 +17,7 @@ import type {
 import type { HealthCheck, Logger, Metrics } from '../observability';
 import { BoostCatalog } from '../resources';
 import { ClusterView } from './clusterView';
+import { judgedPartOf } from './judgedPart';
 import { nameOf } from './reconcileKey';
 import { ReconcileLoop } from './reconcileLoop';
 import type { ReconcileSettings } from './reconcileLoop';
@@ -19,6 +26,8 @@ export interface BoostOperatorOptions extends ResilientOperatorOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly settings: ReconcileSettings;
+  /** Whether pods may be raised in place at this very moment; always unless given. */
+  readonly mayRaise?: () => boolean;
 }
 
 /**
@@ -36,7 +45,10 @@ export class BoostOperator extends ResilientOperator {
     this.#options = options;
   }
 
-  /** Ready as soon as the caches were filled once; an API server that is away later changes nothing. */
+  /**
+   * Ready as soon as the caches that a revert needs were filled once; an API server that is away later
+   * changes nothing, and raises wait for the other caches by themselves.
+   */
   get checks(): readonly HealthCheck[] {
     return (['boosts', 'pods', 'limitRanges'] as const).map((name) => ({
       name,
@@ -45,9 +57,11 @@ export class BoostOperator extends ResilientOperator {
     }));
   }
 
-  /** Resolves when the caches have been filled for the first time. */
+  /** Resolves when the caches that a revert needs have been filled for the first time. */
   get synced(): Promise<unknown> {
-    return Promise.all(this.watches.map((watch) => watch.synced));
+    if (this.#view === undefined) return Promise.resolve();
+    const { boosts, pods, limitRanges } = this.#view.watches;
+    return Promise.all([boosts.synced, pods.synced, limitRanges.synced]);
   }
 
   /**
@@ -58,8 +72,8 @@ export class BoostOperator extends ResilientOperator {
   act(mayAct: () => boolean): void {
     const view = this.#view;
     if (view === undefined || this.#loop !== undefined) return;
-    const { clock, random = Math.random } = this.#options;
-    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, clock, random });
+    const { mayRaise = () => true, random = Math.random } = this.#options;
+    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, mayRaise, random });
     this.#loop.start();
   }
 
@@ -89,15 +103,32 @@ export class BoostOperator extends ResilientOperator {
           },
         ),
         limitRanges: this.watchSelected(LIMIT_RANGES, {}, (event) => {
-          this.#onLimitRangeEvent(event);
+          this.#onConstraintEvent(event);
+        }),
+        startingPods: this.watchSelected(
+          PODS,
+          {
+            labelSelector: `!${BOOST_KEY}`,
+            fieldSelector: 'status.phase=Pending',
+            transform: judgedPartOf,
+          },
+          (event) => {
+            this.#onStartingPodEvent(event);
+          },
+        ),
+        quotas: this.watchSelected(RESOURCE_QUOTAS, {}, (event) => {
+          this.#onConstraintEvent(event);
         }),
       },
       this.#catalog,
     );
     this.#view = view;
     // Until then a boost that is not in the catalog may just not have been read yet.
-    const { boosts, limitRanges } = view.watches;
-    void Promise.all([boosts.synced, limitRanges.synced]).then(() => this.#loop?.queueAll());
+    const { boosts, limitRanges, quotas } = view.watches;
+    for (const others of [[], [quotas.synced]]) {
+      const known = Promise.all([boosts.synced, limitRanges.synced, ...others]);
+      void known.then(() => this.#loop?.queueAll());
+    }
     this.#options.metrics.beforeText(() => {
       this.#measure(view);
     });
@@ -119,6 +150,8 @@ export class BoostOperator extends ResilientOperator {
     // A status of our own writing compiles to the boost that is there.
     if (this.#catalog.get(name.namespace, name.name) !== before) {
       for (const pod of this.#view?.podsOf(name) ?? []) this.#loop?.queuePod(pod);
+      this.#loop?.queueStartingPods(name.namespace);
+      this.#loop?.queueMissedPods(name);
     }
     this.#loop?.queueStatus(name);
   }
@@ -129,11 +162,19 @@ export class BoostOperator extends ResilientOperator {
     else this.#loop?.queuePod(object);
   }
 
-  /** A revert may have waited for a LimitRange to go. */
-  #onLimitRangeEvent({ object }: RawResourceEvent): void {
-    for (const pod of this.#view?.podsIn(nameOf(object).namespace) ?? []) {
-      this.#loop?.queuePod(pod);
-    }
+  /** Where no boost is, none can be missed. */
+  #onStartingPodEvent({ type, object }: RawResourceEvent): void {
+    const { namespace } = nameOf(object);
+    if ([...this.#catalog.list(namespace)].length === 0) return;
+    if (type === ResourceEventType.Deleted) this.#loop?.queueStartedPod(object);
+    else this.#loop?.queueRaise(nameOf(object));
+  }
+
+  /** A revert may have waited for a LimitRange to go, a raise for a quota. */
+  #onConstraintEvent({ object }: RawResourceEvent): void {
+    const { namespace } = nameOf(object);
+    for (const pod of this.#view?.podsIn(namespace) ?? []) this.#loop?.queuePod(pod);
+    this.#loop?.queueStartingPods(namespace);
   }
 
   #measure(view: ClusterView): void {

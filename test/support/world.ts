@@ -1,7 +1,7 @@
 /** A real API server with a played node and a controller: what the tests of the main job live in. */
 import { expect } from '@jest/globals';
 import { BOOST_KEY, compileBoost, decideBoost, readPod } from '../../src/boost-engine';
-import type { CpuResources, PodFacts, RevertSettings } from '../../src/boost-engine';
+import type { CpuResources, PodFacts, RaiseSettings, RevertSettings } from '../../src/boost-engine';
 import { BoostOperator } from '../../src/controller';
 import {
   ApiError,
@@ -37,6 +37,7 @@ export interface ControllerOptions {
   readonly clock?: Clock;
   /** The deadline of a call; the client's own unless given. */
   readonly callTimeoutMs?: number;
+  readonly mayRaise?: () => boolean;
 }
 
 /** Short times, but for the sweep: what it would find has to come by an event or a timer. */
@@ -46,6 +47,9 @@ const SETTINGS = {
   unschedulableGraceMs: 500,
   limitRangeDefaults: 'Avoid',
   confirmTimeoutMs: 30_000,
+  catchUpMs: 300_000,
+  catchUpBoostLagMs: 30_000,
+  catchUpExcludedNamespaces: ['kube-system'],
   sweepIntervalMs: 600_000,
 } as const;
 
@@ -100,7 +104,7 @@ export class World {
 
   /** A controller in this process, with a client of its own; its machine's clock may be wrong. */
   async startController(
-    settings: Partial<RevertSettings & { sweepIntervalMs: number }> = {},
+    settings: Partial<RevertSettings & RaiseSettings & { sweepIntervalMs: number }> = {},
     options: ControllerOptions = {},
   ): Promise<RunningController> {
     const { wrongByMs = 0, kubeconfigPath = this.controlPlane.kubeconfigPath } = options;
@@ -123,6 +127,7 @@ export class World {
       logger: createLogger('silent', {}),
       metrics,
       settings: { ...SETTINGS, ...settings },
+      ...(options.mayRaise === undefined ? {} : { mayRaise: options.mayRaise }),
     });
     await operator.start();
     operator.act(() => true);

@@ -39,13 +39,29 @@ describe('settings', () => {
       unschedulableGraceMs: 500,
       limitRangeDefaults: 'Avoid',
       confirmTimeoutMs: 30_000,
+      raisesInPlace: true,
+      catchUpMs: 300_000,
+      catchUpBoostLagMs: 30_000,
+      catchUpExcludedNamespaces: ['kube-system', 'kube-node-lease'],
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
       certificateDirectory: '/tmp/startup-cpu-boost/certificates',
       dnsNames: [],
       drainMs: 10_000,
+      preemption: 'Avoid',
     });
+  });
+
+  it('switch catching up and raising off, and let boosts push others out', () => {
+    expect(controller({ CATCH_UP: 'false', CATCH_UP_SECONDS: '60' }).catchUpMs).toBe(0);
+    expect(controller({ CATCH_UP_SECONDS: '60' }).catchUpMs).toBe(60_000);
+    expect(controller({ RAISE_IN_PLACE: 'false' }).raisesInPlace).toBe(false);
+    expect(controller({ CATCH_UP_EXCLUDED_NAMESPACES: 'a, b' }).catchUpExcludedNamespaces).toEqual([
+      'a',
+      'b',
+    ]);
+    expect(admission({ ALLOW_PREEMPTION: 'true' }).preemption).toBe('Accept');
   });
 
   it('take an empty variable for one that is not set', () => {
