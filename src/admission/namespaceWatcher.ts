@@ -8,11 +8,12 @@ import type { HealthCheck } from '../observability';
 import { BoostCatalog } from '../resources';
 import type { ControllerLease } from './controllerLease';
 
-/** What a namespace says about the CPU of its pods. */
+/** What a namespace says about the CPU of its pods, and the settings do for all namespaces. */
 export interface NamespaceView {
   readonly boosts: Iterable<CompiledBoost>;
   readonly limitRanges: readonly JsonObject[];
   readonly quotas: readonly JsonObject[];
+  readonly preemption?: 'Avoid' | 'Accept';
   /** Taken to be there where left out. */
   readonly wayBack?: WayBack;
 }
@@ -20,6 +21,8 @@ export interface NamespaceView {
 export interface NamespaceWatcherOptions extends ResilientOperatorOptions {
   /** Left out where nobody looks whether there is a controller. */
   readonly controllerLease?: Pick<ControllerLease, 'controller'>;
+  /** Whether pods that could push others off their node are boosted at creation; `Avoid` unless given. */
+  readonly preemption?: 'Avoid' | 'Accept';
 }
 
 export interface NamespaceSource {
@@ -31,6 +34,7 @@ export interface NamespaceSource {
 }
 
 export class NamespaceWatcher extends ResilientOperator implements NamespaceSource {
+  readonly #preemption: 'Avoid' | 'Accept';
   readonly #catalog = new BoostCatalog();
   readonly #controllerLease: NamespaceWatcherOptions['controllerLease'];
   #boosts: ResourceWatch | undefined;
@@ -40,10 +44,12 @@ export class NamespaceWatcher extends ResilientOperator implements NamespaceSour
   constructor(options: NamespaceWatcherOptions) {
     super(options);
     this.#controllerLease = options.controllerLease;
+    this.#preemption = options.preemption ?? 'Avoid';
   }
 
   view(namespace: string): NamespaceView {
     return {
+      preemption: this.#preemption,
       boosts: this.#catalog.list(namespace),
       limitRanges: this.#limitRanges?.cache.listNamespace(namespace) ?? [],
       quotas: this.#quotas?.cache.listNamespace(namespace) ?? [],

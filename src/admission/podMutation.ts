@@ -1,5 +1,13 @@
 /** The mutating webhook: boosts a pod that is being created, or says why it is left as it is. */
-import { decideBoost, fieldsOf, itemsOf, readMetadata, textOf } from '../boost-engine';
+import {
+  decideBoost,
+  fieldsOf,
+  itemsOf,
+  MAX_CONTAINERS,
+  RAISE_CAUSES,
+  readMetadata,
+  textOf,
+} from '../boost-engine';
 import type { BoostDecision } from '../boost-engine';
 import type { LogFields } from '../observability';
 import { isAbout } from './admissionReview';
@@ -11,13 +19,6 @@ const PODS: ReviewedResource = { group: '', plural: 'pods' };
 
 /** A pod can have more containers than a line of the log should name. */
 const MAX_LOGGED_CONTAINERS = 20;
-
-/**
- * The QoS class of the whole pod is judged again for each container, so the work grows with the
- * square of their number: 3 MiB, the largest object, hold tens of thousands, and while one pod is
- * judged no other is. No kubelet runs a pod near this size.
- */
-const MAX_CONTAINERS = 200;
 
 /**
  * Judges the creation of a pod. The pod is always allowed, and a review of anything else changes
@@ -64,6 +65,22 @@ function rulingOf(decision: BoostDecision, pod: LogFields): Ruling {
               .map(({ name, from, to }) => ({ name, from, to })),
             skipped: skipped.slice(0, MAX_LOGGED_CONTAINERS),
           },
+        },
+      };
+    }
+    case 'Postpone': {
+      const { boost, reason, patch } = decision;
+      return {
+        answer: {
+          allowed: true,
+          patch,
+          auditAnnotations: { boost: boost.name, postponed: reason },
+        },
+        note: {
+          level: 'info',
+          result: reason,
+          message: `to be boosted once it has a node: ${RAISE_CAUSES[reason]}`,
+          fields: { ...pod, boost: boost.name, reason },
         },
       };
     }

@@ -32,6 +32,8 @@ export interface ValidBoost extends BoostIdentity {
   /** In the order of the manifest: the first policy that matches a container is the one it gets. */
   readonly policies: readonly ContainerPolicy[];
   readonly duration: DurationPolicy;
+  /** A pod that could push others off their node is boosted at creation all the same. */
+  readonly allowsPreemption: boolean;
 }
 
 /** A stored boost that today's rules refuse: it boosts nothing, and its status says why. */
@@ -60,9 +62,20 @@ export function compileBoost(boost: unknown): CompiledBoost {
   const selector = compileSelector(root.get('selector'), 'selector', issues);
   const policies = compilePolicies(fieldsOf(spec.get('resourcePolicy')), issues);
   const duration = compileDurationPolicy(spec.get('durationPolicy'), 'spec.durationPolicy', issues);
+  const allowsPreemption = spec.get('allowPreemption') ?? false;
+  if (typeof allowsPreemption !== 'boolean') {
+    issues.add('spec.allowPreemption', 'must be true or false');
+  }
   return issues.all.length > 0
     ? { kind: 'Invalid', ...identity, issues: issues.all }
-    : { kind: 'Valid', ...identity, selector, policies, duration };
+    : {
+        kind: 'Valid',
+        ...identity,
+        selector,
+        policies,
+        duration,
+        allowsPreemption: allowsPreemption === true,
+      };
 }
 
 /** The policy that a container gets: the first one that matches its name. */

@@ -6,15 +6,15 @@ import type { BoostedContainer, ContainerDecisions, SkippedContainer } from './c
 import { isObject } from './json';
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
-import { BOOST_KEY, SKIPPED_KEY } from './keys';
+import { BOOST_KEY, ENDED_KEY, SKIPPED_KEY } from './keys';
 import { readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { CpuResources, PodFacts } from './pod';
-import { POD_CHECKS } from './podChecks';
+import { isSystemCritical, mightPreempt, POD_CHECKS } from './podChecks';
 import { sameQuantity } from './quantity';
 import { CONTAINER_SKIPS, POD_SKIPS } from './reasons';
-import type { ContainerSkipCode, PodSkipCode } from './reasons';
-import { formatRecord, MAX_RECORD_LENGTH, parseRecord, tellsBoostedValues } from './record';
+import type { ContainerSkipCode, PodSkipCode, RaiseCause } from './reasons';
+import { formatRecord, MAX_WRITTEN_LENGTH, parseRecord, tellsBoostedValues } from './record';
 import type { BoostRecord, ContainerRecord } from './record';
 import { matchesSelector } from './selector';
 
@@ -36,6 +36,11 @@ export interface BoostInput {
   readonly quotas?: readonly unknown[];
   /** Taken to be there where left out. */
   readonly wayBack?: WayBack;
+  /**
+   * Whether a pod that could push running pods off their node, and only for its boost, gets it at
+   * creation all the same (`Accept`); by default it gets it later, in place.
+   */
+  readonly preemption?: 'Avoid' | 'Accept';
   /** Epoch milliseconds; written into the record, nothing is decided on it. */
   readonly now: number;
 }
@@ -43,6 +48,16 @@ export interface BoostInput {
 export type BoostDecision =
   | {
       readonly kind: 'Boost';
+      readonly boost: BoostIdentity;
+      readonly containers: readonly BoostedContainer[];
+      readonly skipped: readonly SkippedContainer[];
+      readonly record: BoostRecord;
+      readonly patch: JsonPatch;
+    }
+  /** The pod is marked only, to be raised in place (decideRaise) once it is on a node. */
+  | {
+      readonly kind: 'Postpone';
+      readonly reason: RaiseCause;
       readonly boost: BoostIdentity;
       readonly containers: readonly BoostedContainer[];
       readonly skipped: readonly SkippedContainer[];
@@ -72,7 +87,7 @@ export type BoostDecision =
  * - the order of the boosts does not matter.
  */
 export function decideBoost(input: BoostInput): BoostDecision {
-  const { pod, namespace, boosts, limitRanges = [], quotas = [], now } = input;
+  const { pod, namespace, boosts, limitRanges = [], quotas = [] } = input;
   const facts = readPod(pod);
   const boost = selectBoost(facts, namespace, boosts);
   if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
@@ -90,12 +105,20 @@ export function decideBoost(input: BoostInput): BoostDecision {
     limitRange: limitRanges.flatMap(readLimitRange),
     quotas,
   });
-  const application = { pod: facts, boost, ...containers, present: record, now };
+  const application = { pod: facts, boost, ...containers, present: record, input };
   return containers.boosted.length === 0 ? skipContainers(application) : applyBoost(application);
 }
 
+/** Whether the scheduler would get to see a larger request for which it may remove other pods. */
+function isToPostpone({ pod, boost, boosted, input }: Application): boolean {
+  const raisesRequest = ({ index, to }: BoostedContainer) =>
+    to.request !== undefined && !sameQuantity(to.request, pod.containers[index]?.cpu.request);
+  const isAccepted = input.preemption === 'Accept' || boost.allowsPreemption;
+  return !isAccepted && mightPreempt(pod) && boosted.some(raisesRequest);
+}
+
 /** The winner among the boosts that select the pod: the oldest, then the first by name. */
-function selectBoost(
+export function selectBoost(
   pod: PodFacts,
   namespace: string,
   boosts: Iterable<CompiledBoost>,
@@ -144,10 +167,14 @@ function skip(
 }
 
 /** One reason stands for the pod: that of the first container which the boost is meant for. */
+export function skipCodeOf(skipped: readonly SkippedContainer[]): PodSkipCode | ContainerSkipCode {
+  const meant = skipped.find((container) => container.code !== 'NoPolicy') ?? skipped[0];
+  return meant?.code ?? 'NoContainerBoosted';
+}
+
 function skipContainers(application: Application): BoostDecision {
   const { pod, boost, skipped } = application;
-  const meant = skipped.find((container) => container.code !== 'NoPolicy') ?? skipped[0];
-  const code = meant?.code ?? 'NoContainerBoosted';
+  const code = skipCodeOf(skipped);
   const patch = [...takeBack(application), ...skippedPatch(pod, code)];
   return skip(code, { boost, skipped, patch });
 }
@@ -181,44 +208,65 @@ interface Application extends ContainerDecisions {
   readonly boost: ValidBoost;
   /** The record that the pod carries already. */
   readonly present: BoostRecord | undefined;
-  readonly now: number;
+  readonly input: Pick<BoostInput, 'preemption' | 'now'>;
 }
 
 function applyBoost(application: Application): BoostDecision {
-  const { pod, boost, boosted, skipped, restored, present, now } = application;
+  const { pod, boost, boosted, skipped, restored, present, input } = application;
+  const isPostponed = isToPostpone(application);
+  if (isPostponed && isSystemCritical(pod)) {
+    return skip('SystemCritical', { boost, patch: skippedPatch(pod, 'SystemCritical') });
+  }
   const containers = recordedContainers(pod, application);
-  const resources = [...boosted, ...restored].flatMap((container) => cpuOperations(pod, container));
+  const changed = isPostponed ? restored : [...boosted, ...restored];
+  const resources = changed.flatMap((container) => cpuOperations(pod, container));
   // Without a change the first timestamp stays, and the answer is the same text again.
   const timestamp = resources.length === 0 ? present?.timestamp : undefined;
   const record: BoostRecord = {
-    state: 'Active',
-    timestamp: timestamp ?? new Date(now).toISOString(),
+    ...(isPostponed ? ({ state: 'Pending', reason: 'MightPreempt' } as const) : ACTIVE),
+    timestamp: timestamp ?? new Date(input.now).toISOString(),
     uid: boost.uid,
     generation: boost.generation,
     containers,
   };
   const text = formatRecord(record);
-  if (
-    text.length > MAX_RECORD_LENGTH ||
-    !hasRoomFor(pod.annotations, new Map([[BOOST_KEY, text]]))
-  ) {
+  if (!hasRoomForRecord(pod, text)) {
     return skip('NoRoomForRecord', { boost, patch: skippedPatch(pod, 'NoRoomForRecord') });
   }
-  const patch: JsonPatch = [
-    ...resources,
+  const patch: JsonPatch = [...resources, ...markOperations(pod, boost, text)];
+  if (patch.length === 0) return { kind: 'AlreadyBoosted', boost, patch };
+  const decision = { boost, containers: boosted, skipped, record, patch };
+  return isPostponed
+    ? { kind: 'Postpone', reason: 'MightPreempt', ...decision }
+    : { kind: 'Boost', ...decision };
+}
+
+const ACTIVE = { state: 'Active' } as const;
+
+export function hasRoomForRecord(pod: PodFacts, text: string): boolean {
+  return (
+    text.length <= MAX_WRITTEN_LENGTH && hasRoomFor(pod.annotations, new Map([[BOOST_KEY, text]]))
+  );
+}
+
+/** Puts the marker on the pod, in place of what an earlier life of its manifest has left there. */
+export function markOperations(
+  pod: PodFacts,
+  boost: BoostIdentity,
+  recordText: string,
+): readonly JsonPatchOperation[] {
+  return [
     ...entryOperations('labels', pod.labels, new Map([[BOOST_KEY, boost.name]])),
     ...entryOperations(
       'annotations',
       pod.annotations,
       new Map([
-        [BOOST_KEY, text],
+        [BOOST_KEY, recordText],
         [SKIPPED_KEY, undefined],
+        [ENDED_KEY, undefined],
       ]),
     ),
   ];
-  return patch.length === 0
-    ? { kind: 'AlreadyBoosted', boost, patch }
-    : { kind: 'Boost', boost, containers: boosted, skipped, record, patch };
 }
 
 /**
@@ -227,7 +275,7 @@ function applyBoost(application: Application): BoostDecision {
  * What a copied record says about containers that no policy is for any more stays in it: they may
  * still have the CPU of that boost, and give it back at the end of this one.
  */
-function recordedContainers(
+export function recordedContainers(
   pod: PodFacts,
   { boosted, restored, present }: Pick<Application, 'boosted' | 'restored' | 'present'>,
 ): ReadonlyMap<string, ContainerRecord> {

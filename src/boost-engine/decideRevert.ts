@@ -9,11 +9,11 @@ import { readPod } from './pod';
 import type { PodFacts } from './pod';
 import { STUCK_REASONS } from './reasons';
 import type { EndReason, StuckReason } from './reasons';
-import { parseRecord } from './record';
+import { parseRecord, tellsBoostedValues } from './record';
 import type { BoostRecord } from './record';
-import { isFinished, resizeProgress } from './resizeProgress';
+import { isFinished, isHeldBack, resizeProgress } from './resizeProgress';
 import type { ConfirmSettings } from './resizeProgress';
-import { clearPatch, pendingPatch, planRevert, shapeAfter } from './revertPatch';
+import { clearPatch, planRevert, shapeAfter, statePatch } from './revertPatch';
 import type { CpuChange, RevertPlan } from './revertPatch';
 
 /** What the caller knows about the boost that the pod's label names. */
@@ -42,6 +42,11 @@ export interface RevertInput {
    * does so for the first time.
    */
   readonly waitingSince?: number;
+  /**
+   * Whether the caller asks decideRaise about a pod whose boost is yet to come; left out, such a boost
+   * is over as soon as the pod has a node.
+   */
+  readonly mayRaise?: boolean;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly settings: RevertSettings;
@@ -51,10 +56,14 @@ export type RevertDecision =
   /** The pod carries no boost, or is about to go. */
   | { readonly kind: 'Nothing' }
   /**
-   * The boost goes on, the kubelet is at work, or the pod, whose boost was taken back, has no node
-   * yet; judge again on an event, or at `until` (epoch milliseconds).
+   * The boost goes on, the kubelet is at work, the pod, whose boost is yet to come, has no node, or it
+   * is for decideRaise to go on; judge again on an event, or at `until` (epoch milliseconds).
    */
-  | { readonly kind: 'Wait'; readonly for: 'End' | 'Kubelet' | 'Node'; readonly until?: number }
+  | {
+      readonly kind: 'Wait';
+      readonly for: 'End' | 'Kubelet' | 'Node' | 'Raise';
+      readonly until?: number;
+    }
   /** Send the patch to `pods/resize`. */
   | {
       readonly kind: 'Resize';
@@ -64,8 +73,15 @@ export type RevertDecision =
       readonly changes: readonly CpuChange[];
       readonly patch: JsonPatch;
     }
-  /** The boost was taken back from a pod without a node: send the patch to `pods`. */
-  | { readonly kind: 'MarkPending'; readonly reason: EndReason; readonly patch: JsonPatch }
+  /**
+   * Before the CPU goes back the record has to say what is to follow: a raise on a node, none, or that
+   * the node had no room for it. Send the patch to `pods`.
+   */
+  | {
+      readonly kind: 'MarkPending' | 'MarkActive' | 'MarkInfeasible';
+      readonly reason: EndReason;
+      readonly patch: JsonPatch;
+    }
   /** The CPU is back: send the patch to `pods`. */
   | {
       readonly kind: 'Clear';
@@ -85,8 +101,11 @@ export type RevertDecision =
  * ```
  * boosted ──(end)──> Resize ──> at its originals ──(kubelet confirms)──> Clear ──> no marker
  *    │ Wait until                      │ Wait for the kubelet
- *    └─(no node has room)──> Resize ──> MarkPending ──> Wait for a node ──(bound)──> Clear
+ *    └─(no node has room)──> MarkPending ──> Resize ──> Wait for a node ──(bound)──> decideRaise
  * ```
+ *
+ * A record says `Pending` only while the pod may still be raised, so a boost that has ended once is
+ * never given again, wherever the caller was killed.
  *
  * Guarantees: a value is lowered to its recorded original or a recorded limit is added back, never
  * anything else; every patch fails if the pod or its record has changed since.
@@ -97,14 +116,12 @@ export function decideRevert(input: RevertInput): RevertDecision {
   if (recordText === undefined || facts.isTerminating) return { kind: 'Nothing' };
   const parsed = parseRecord(recordText);
   if (parsed.kind === 'Unreadable') return stuck('RecordUnreadable', parsed.why);
-  const boosted: BoostedPod = {
-    facts,
-    recordText,
-    record: parsed.record,
-    plan: planRevert(facts, recordText, parsed.record),
-    end: endOfBoost(facts, input),
-  };
-  return boosted.plan.changes.length > 0 ? resizeStep(boosted, input) : closingStep(boosted, input);
+  const { record } = parsed;
+  const plan = planRevert(facts, recordText, record);
+  const isRaised = plan.changes.length > 0;
+  const end = isRaised && hasNoRoom(facts, record, plan) ? NO_ROOM : endOfBoost(facts, input);
+  const boosted: BoostedPod = { facts, recordText, record, plan, end };
+  return isRaised ? resizeStep(boosted, input) : closingStep(boosted, input);
 }
 
 interface BoostedPod {
@@ -115,9 +132,21 @@ interface BoostedPod {
   readonly end: BoostEnd;
 }
 
+const NO_ROOM: BoostEnd = { kind: 'Ended', reason: 'NoRoomOnNode' };
+
+/** A raise that its node does not take is given up at once: it would be granted when nobody needs it. */
+function hasNoRoom(pod: PodFacts, record: BoostRecord, { containers }: RevertPlan): boolean {
+  if (record.reason === undefined) return false;
+  return record.state === 'Infeasible' || isHeldBack(pod, containers);
+}
+
 /** The pod has more CPU than its own. */
-function resizeStep({ facts, plan, end }: BoostedPod, input: RevertInput): RevertDecision {
-  if (end.kind === 'NotYet') return { kind: 'Wait', for: 'End', ...untilOf(end.until) };
+function resizeStep(pod: BoostedPod, input: RevertInput): RevertDecision {
+  const { facts, record, plan, end } = pod;
+  if (end.kind === 'NotYet') {
+    const isMarked = record.state !== 'Pending' || !isForRaise(pod, input);
+    return { kind: 'Wait', for: isMarked ? 'End' : 'Raise', ...untilOf(end.until) };
+  }
   const { limitRanges = [], settings } = input;
   if (
     settings.limitRangeDefaults === 'Avoid' &&
@@ -126,12 +155,37 @@ function resizeStep({ facts, plan, end }: BoostedPod, input: RevertInput): Rever
     return stuck('LimitRangeWouldChangePod', '');
   }
   const { reason, at } = end;
+  const mark = markBefore(pod, reason);
+  if (mark !== undefined) return mark;
   const { changes, patch } = plan;
   return { kind: 'Resize', reason, ...(at === undefined ? {} : { endedAt: at }), changes, patch };
 }
 
-/** The pod has its own CPU again: the kubelet confirms, and the marker goes. */
+/** The record says what is to follow before the CPU goes back. */
+function markBefore(pod: BoostedPod, reason: EndReason): RevertDecision | undefined {
+  const { facts, recordText, record } = pod;
+  const state = stateBefore(record, reason);
+  if (state === undefined || state === record.state) return undefined;
+  const patch = statePatch(facts, recordText, record, { state, reason: 'Unschedulable' });
+  return { kind: MARKS[state], reason, patch };
+}
+
+const MARKS = {
+  Pending: 'MarkPending',
+  Active: 'MarkActive',
+  Infeasible: 'MarkInfeasible',
+} as const;
+
+function stateBefore(record: BoostRecord, reason: EndReason): keyof typeof MARKS | undefined {
+  if (reason === 'Unschedulable') return 'Pending';
+  if (reason === 'NoRoomOnNode') return 'Infeasible';
+  return record.state === 'Pending' ? 'Active' : undefined;
+}
+
+/** The pod has its own CPU: its boost is yet to come, or the kubelet confirms and the marker goes. */
 function closingStep(pod: BoostedPod, input: RevertInput): RevertDecision {
+  const waiting = waitForRaise(pod, input);
+  if (waiting !== undefined) return waiting;
   const progress = resizeProgress(pod.facts, pod.plan.containers, input);
   switch (progress.kind) {
     case 'Waiting':
@@ -141,27 +195,51 @@ function closingStep(pod: BoostedPod, input: RevertInput): RevertDecision {
     case 'Infeasible':
       return stuck('Infeasible', progress.message);
     case 'Done':
-      return endStep(pod, input);
+      return clearStep(pod);
   }
 }
 
-/** Nothing is left to be done for the CPU: the record stays only where the boost may come back. */
-function endStep(pod: BoostedPod, input: RevertInput): RevertDecision {
-  const { facts, recordText, record, plan, end } = pod;
+/** Nothing is left to be done for the CPU. */
+function clearStep({ facts, recordText, record, plan, end }: BoostedPod): RevertDecision {
   const reason = reasonOf(record, end);
-  if (facts.nodeName === undefined && reason === 'Unschedulable') {
-    return record.state === 'Pending'
-      ? { kind: 'Wait', for: 'Node', ...untilOf(deletionTime(input)) }
-      : { kind: 'MarkPending', reason, patch: pendingPatch(facts, recordText, record) };
-  }
-  const { changedByOther } = plan;
-  return { kind: 'Clear', reason, changedByOther, patch: clearPatch(facts, recordText) };
+  const patch = clearPatch(facts, recordText, { kind: 'Ended', reason });
+  return { kind: 'Clear', reason, changedByOther: plan.changedByOther, patch };
 }
 
-/** A pending record says that its boost was taken back, until something else ends it. */
-function reasonOf(record: BoostRecord, end: BoostEnd): EndReason {
+/** A boost that is yet to come waits for a node, for its own return, or for decideRaise. */
+function waitForRaise(pod: BoostedPod, input: RevertInput): RevertDecision | undefined {
+  const { facts, record, end } = pod;
+  if (facts.nodeName === undefined) {
+    if (end.kind === 'Ended' && end.reason === 'Unschedulable') {
+      const mark = markBefore(pod, end.reason);
+      if (mark !== undefined) return mark;
+    } else if (end.kind === 'Ended' || record.state !== 'Pending') {
+      return undefined;
+    }
+    return { kind: 'Wait', for: 'Node', ...untilOf(deletionTime(input)) };
+  }
+  const isToCome = record.state === 'Pending' && tellsBoostedValues(record);
+  if (!isToCome || end.kind === 'Ended' || input.mayRaise !== true) return undefined;
+  return { kind: 'Wait', for: isForRaise(pod, input) ? 'Raise' : 'End', ...untilOf(end.until) };
+}
+
+/** Whether decideRaise can go on with the pod: it needs the boost itself. */
+function isForRaise({ facts }: BoostedPod, { mayRaise, boost }: RevertInput): boolean {
+  return (
+    mayRaise === true &&
+    facts.nodeName !== undefined &&
+    boost.kind === 'Present' &&
+    boost.boost.kind === 'Valid'
+  );
+}
+
+/** Without an end of its own, the record says what became of the boost. */
+function reasonOf({ state, reason }: BoostRecord, end: BoostEnd): EndReason {
+  if (state === 'Infeasible' && reason !== undefined) return 'NoRoomOnNode';
   if (end.kind === 'Ended') return end.reason;
-  return record.state === 'Pending' ? 'Unschedulable' : 'AlreadyOriginal';
+  if (state === 'Pending')
+    return (reason ?? 'Unschedulable') === 'Unschedulable' ? 'Unschedulable' : 'NotRaised';
+  return 'AlreadyOriginal';
 }
 
 function endOfBoost(pod: PodFacts, { boost, now, settings }: RevertInput): BoostEnd {

@@ -3,7 +3,8 @@
  *
  * Plain API objects go in, data comes out: `compileBoost` once per generation of a boost,
  * `decideBoost` when a pod is created, `decideRevert` whenever something about a boosted pod or its
- * boost has changed, `boostStatus` to tell people about it.
+ * boost has changed, `decideRaise` for a pod that is there and whose boost is yet to come,
+ * `boostStatus` to tell people about it.
  */
 export { compileBoost, policyFor } from './boost';
 export type {
@@ -22,6 +23,8 @@ export { matchesContainer } from './containerMatcher';
 export type { ContainerMatcher } from './containerMatcher';
 export { comesBefore, decideBoost } from './decideBoost';
 export type { BoostDecision, BoostInput, WayBack } from './decideBoost';
+export { decideRaise } from './decideRaise';
+export type { RaiseDecision, RaiseInput, RaiseLeaveCode, RaiseSettings } from './decideRaise';
 export { decideRevert } from './decideRevert';
 export type { BoostKnowledge, RevertDecision, RevertInput, RevertSettings } from './decideRevert';
 export type { DurationPolicy, PodConditionPolicy } from './durationPolicy';
@@ -29,7 +32,8 @@ export type { Issue } from './issue';
 export { fieldsOf, integerOf, isObject, itemsOf, textOf, timeOf } from './json';
 export { jsonPointer } from './jsonPatch';
 export type { JsonPatch, JsonPatchOperation } from './jsonPatch';
-export { BOOST_KEY, SKIPPED_KEY } from './keys';
+export { BOOST_KEY, ENDED_KEY, SKIPPED_KEY } from './keys';
+export { MAX_CONTAINERS } from './podChecks';
 export { readMetadata, readPod } from './pod';
 export type { CpuResources, MetadataFacts, PodFacts } from './pod';
 export { qosClassOf } from './qosClass';
@@ -40,6 +44,8 @@ export {
   CONTAINER_SKIPS,
   END_REASONS,
   POD_SKIPS,
+  RAISE_CAUSES,
+  RAISE_SKIPS,
   REVERTIBLE_REASONS,
   STUCK_REASONS,
 } from './reasons';
@@ -47,6 +53,8 @@ export type {
   ContainerSkipCode,
   EndReason,
   PodSkipCode,
+  RaiseCause,
+  RaiseSkipCode,
   RevertibleReason,
   StuckReason,
 } from './reasons';

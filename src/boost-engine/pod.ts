@@ -34,6 +34,7 @@ export interface MetadataFacts {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
   readonly generation: number | undefined;
   /** Epoch milliseconds. */
   readonly createdAt: number | undefined;
@@ -46,6 +47,9 @@ export interface PodFacts extends MetadataFacts {
   readonly nodeName: string | undefined;
   readonly osName: string | undefined;
   readonly priorityClassName: string | undefined;
+  /** Filled in from the class by the API server. */
+  readonly priority: number | undefined;
+  readonly preemptionPolicy: string | undefined;
   /** `activeDeadlineSeconds` is set. */
   readonly hasDeadline: boolean;
   readonly hasPodLevelResources: boolean;
@@ -80,6 +84,7 @@ export function readMetadata(object: unknown): MetadataFacts {
     namespace: textOf(metadata.get('namespace')),
     name: textOf(metadata.get('name')),
     uid: textOf(metadata.get('uid')),
+    resourceVersion: textOf(metadata.get('resourceVersion')),
     generation: integerOf(metadata.get('generation')),
     createdAt: timeOf(metadata.get('creationTimestamp')),
     labels: textsOf(metadata.get('labels')),
@@ -95,6 +100,8 @@ function readSpec(spec: JsonFields) {
     nodeName: filledTextOf(spec.get('nodeName')),
     osName: textOf(fieldsOf(spec.get('os')).get('name')),
     priorityClassName: textOf(spec.get('priorityClassName')),
+    priority: integerOf(spec.get('priority')),
+    preemptionPolicy: textOf(spec.get('preemptionPolicy')),
     hasDeadline: integerOf(spec.get('activeDeadlineSeconds')) !== undefined,
     hasPodLevelResources: fieldsOf(spec.get('resources')).size > 0,
     hasResourceClaims:

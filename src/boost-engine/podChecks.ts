@@ -3,6 +3,13 @@ import { MIRROR_POD_KEY } from './keys';
 import type { PodFacts } from './pod';
 import type { PodSkipCode } from './reasons';
 
+/**
+ * The QoS class of the whole pod is judged again for each container, so the work grows with the
+ * square of their number: 3 MiB, the largest object, hold tens of thousands, and while one pod is
+ * judged no other is. No kubelet runs a pod near this size.
+ */
+export const MAX_CONTAINERS = 200;
+
 interface PodCheck {
   readonly code: PodSkipCode;
   /** True means that the pod is left as it was. */
@@ -23,6 +30,31 @@ export const POD_CHECKS: readonly PodCheck[] = [
   // Up to 1.36 the API server refuses every resize of a pod with resources.claims.
   { code: 'ResourceClaims', applies: (pod) => pod.hasResourceClaims },
 ];
+
+/**
+ * The checks of a pod that is stored. Its nodeName says nothing here: who set it, the scheduler or the
+ * manifest, cannot be told any more, and need not be once the kubelet has admitted the pod.
+ */
+export const STORED_POD_CHECKS: readonly PodCheck[] = [
+  {
+    code: 'TooManyContainers',
+    applies: (pod) => pod.containers.length + pod.initContainers.length > MAX_CONTAINERS,
+  },
+  ...POD_CHECKS.filter(({ code }) => code !== 'NodeNameSet'),
+  { code: 'SystemCritical', applies: isSystemCritical },
+];
+
+/** scheduling.SystemCriticalPriority: for such a pod the kubelet evicts others to make room. */
+const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
+
+export function isSystemCritical(pod: PodFacts): boolean {
+  return (pod.priority ?? 0) >= SYSTEM_CRITICAL_PRIORITY;
+}
+
+/** Whether the scheduler may remove running pods for it: a larger request could cost others their place. */
+export function mightPreempt(pod: PodFacts): boolean {
+  return (pod.priority ?? 0) > 0 && pod.preemptionPolicy !== 'Never';
+}
 
 function hasDistinctNames(pod: PodFacts): boolean {
   const names = new Set(pod.containers.map((container) => container.name));

@@ -6,6 +6,8 @@ export const POD_SKIPS = {
   NoBoostMatches: 'no boost of the namespace selects the pod',
   StaticPod: 'static pods and their mirrors cannot be resized',
   WindowsPod: 'Windows pods cannot be resized',
+  TooManyContainers: 'the pod has more containers than are judged',
+  SystemCritical: 'raising a pod of a system-critical class in place could evict others',
   NodeNameSet: 'the pod names its node and so skips the scheduler, which would check for room',
   PodLevelResources: 'the pod has resources of its own, beside those of its containers',
   ResourceClaims: 'pods with resource claims cannot be resized',
@@ -14,8 +16,36 @@ export const POD_SKIPS = {
   BoostedByOther: 'the record on the pod was written by another boost operator',
   NoRoomForRecord: 'the record of the boost would make its annotations too long',
   NoContainerBoosted: 'no container of the pod can be boosted',
+  LimitRangeWouldChangePod:
+    'a LimitRange made after the pod would add its defaults, which nobody can take off again',
+  NoRoomOnNode: 'its node has no room for the pod with its boost',
+  RaiseRefused: 'the API server refuses to raise its CPU in place',
+  ChangedByOther: 'somebody else has changed its CPU meanwhile',
 } as const;
 export type PodSkipCode = keyof typeof POD_SKIPS;
+
+/** Why a pod is raised in place and not at its creation. */
+export const RAISE_CAUSE_CODES = ['CatchUp', 'Unschedulable', 'MightPreempt'] as const;
+export type RaiseCause = (typeof RAISE_CAUSE_CODES)[number];
+export const RAISE_CAUSES: Readonly<Record<RaiseCause, string>> = {
+  CatchUp: 'it was created while no replica could be reached, or a moment before its boost',
+  Unschedulable: 'no node had room for the pod with its boost',
+  MightPreempt: 'its priority would have let a boosted request push other pods off their node',
+};
+
+/** Why a pod that is there is not raised in place, or not any more. */
+export const RAISE_SKIPS = {
+  HasRecord: 'the pod carries a record already, or one that cannot be read',
+  HadItsBoost: 'the pod has had its boost',
+  SkippedBefore: 'a boost that selects the pod has left it as it is',
+  Ready: 'the pod has started',
+  PodFinished: 'the pod has finished, or is about to go',
+  TooOld: 'the pod is too old to be starting',
+  OlderThanBoost: 'the boost was made long after the pod',
+  NamespaceExcluded: 'pods of the namespace are not caught up',
+  BoostOver: 'the boost would end at once',
+} as const;
+export type RaiseSkipCode = keyof typeof RAISE_SKIPS;
 
 /** Why one container is left as it was. */
 export const CONTAINER_SKIPS = {
@@ -37,6 +67,8 @@ export const END_REASONS = {
   DurationElapsed: 'the fixed duration of the boost is over',
   MaximumElapsed: 'the longest time that any boost may last is over',
   Unschedulable: 'no node has room for the pod with its boost',
+  NoRoomOnNode: 'the node has no room for the raise',
+  NotRaised: 'boosts that were still to come have been switched off',
   BoostDeleted: 'the boost was deleted',
   LabelRemoved: "the boost's label was taken off the pod",
   PodFinished: 'the pod has finished',

@@ -3,15 +3,20 @@ import { fieldsOf, integerOf, isObject, textOf } from './json';
 import { cpuResources } from './pod';
 import type { CpuResources } from './pod';
 import { parseQuantity } from './quantity';
+import { RAISE_CAUSE_CODES } from './reasons';
+import type { RaiseCause } from './reasons';
 
 export const RECORD_STATES = ['Active', 'Pending', 'Reverted', 'Infeasible'] as const;
 
 /**
  * - `Active`: boosted, or on the way back.
- * - `Pending`: to be raised once the pod is bound.
- * - `Reverted`, `Infeasible`: written by google/kube-startup-cpu-boost.
+ * - `Pending`: to be raised in place once the pod is on a node; `reason` says why so late.
+ * - `Infeasible`: the node has no room for the raise, which is on the way back. Also written by
+ *   google/kube-startup-cpu-boost, without a `reason`.
+ * - `Reverted`: written by google/kube-startup-cpu-boost.
  *
- * The state explains; whether CPU has to go back is judged by comparing values.
+ * Whether CPU has to go back is judged by comparing values; that it may still be raised is said by
+ * `Pending` alone.
  */
 export type RecordState = (typeof RECORD_STATES)[number];
 
@@ -29,6 +34,8 @@ export interface BoostRecord {
   /** Uid and generation of the boost that was applied; they explain, nothing is decided on them. */
   readonly uid: string | undefined;
   readonly generation: number | undefined;
+  /** Why the boost was not given, or not left, to the pod at its creation; absent where it was. */
+  readonly reason?: RaiseCause;
   readonly containers: ReadonlyMap<string, ContainerRecord>;
 }
 
@@ -41,6 +48,9 @@ export type ParsedRecord =
  * is room for 180 containers; all annotations of a pod together may have 256 KiB.
  */
 export const MAX_RECORD_LENGTH = 64 * 1024;
+
+/** Longest record that is written: a later state and its reason must still fit. */
+export const MAX_WRITTEN_LENGTH = MAX_RECORD_LENGTH - 64;
 
 /** The four maps of a record, each from container name to CPU quantity. */
 const MAPS = [
@@ -66,6 +76,7 @@ export function parseRecord(text: string): ParsedRecord {
     if (quantities === undefined) return unreadable(`${name} is not a map of CPU quantities`);
     maps.set(name, quantities);
   }
+  const reason = RAISE_CAUSE_CODES.find((cause) => cause === fields.get('reason'));
   return {
     kind: 'Record',
     record: {
@@ -73,6 +84,7 @@ export function parseRecord(text: string): ParsedRecord {
       timestamp: textOf(fields.get('timestamp')),
       uid: textOf(fields.get('uid')),
       generation: integerOf(fields.get('generation')),
+      ...(reason === undefined ? {} : { reason }),
       containers: joinMaps(maps),
     },
   };
@@ -97,6 +109,7 @@ export function formatRecord(record: BoostRecord): string {
     boostedCPULimits: mapOf((container) => container.boosted.limit),
     uid: record.uid,
     generation: record.generation,
+    reason: record.reason,
   });
 }
 

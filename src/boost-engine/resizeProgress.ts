@@ -44,7 +44,7 @@ export function resizeProgress(
 ): ResizeProgress {
   if (!concernsKubelet(pod)) return { kind: 'Done' };
   const pending = pod.conditions.get('PodResizePending');
-  if (pending?.status === 'True' && pending.reason === 'Infeasible') {
+  if (pending?.status === 'True' && pending.reason === 'Infeasible' && isSeen(pod)) {
     return { kind: 'Infeasible', message: pending.message ?? '' };
   }
   const since = waitingSince ?? now;
@@ -58,13 +58,38 @@ export function resizeProgress(
 
 /** The kubelet has seen the spec as it is, and has nothing left to do for it. */
 function isSettled(pod: PodFacts, containers: readonly ContainerFacts[]): boolean {
-  const { observedGeneration, generation = 0 } = pod;
   return (
-    (observedGeneration === undefined || observedGeneration >= generation) &&
+    isSeen(pod) &&
     pod.conditions.get('PodResizePending')?.status !== 'True' &&
     pod.conditions.get('PodResizeInProgress')?.status !== 'True' &&
     containers.every((container) => isAllocated(pod, container))
   );
+}
+
+/** Whether the status is of the spec as it is, as far as it tells. */
+function isSeen({ observedGeneration, generation = 0 }: PodFacts): boolean {
+  return observedGeneration === undefined || observedGeneration >= generation;
+}
+
+/** Whether the kubelet has looked at the CPU of the containers and said that it has no room, or cannot. */
+export function isHeldBack(pod: PodFacts, containers: readonly ContainerFacts[]): boolean {
+  return (
+    isSeen(pod) &&
+    pod.conditions.get('PodResizePending')?.status === 'True' &&
+    !containers.every((container) => isAllocated(pod, container))
+  );
+}
+
+/** Whether a resize of the pod is under way, somebody else's perhaps. */
+export function isResizing(pod: PodFacts): boolean {
+  return ['PodResizePending', 'PodResizeInProgress'].some(
+    (type) => pod.conditions.get(type)?.status === 'True',
+  );
+}
+
+/** Whether the kubelet has taken the pod in: before that a larger pod might not get in at all. */
+export function isAdmitted(pod: PodFacts): boolean {
+  return pod.nodeName !== undefined && pod.allocatedCpu.size > 0;
 }
 
 /**
@@ -72,7 +97,7 @@ function isSettled(pod: PodFacts, containers: readonly ContainerFacts[]): boolea
  * spec; a finished pod has nothing left to resize.
  */
 function concernsKubelet(pod: PodFacts): boolean {
-  return pod.nodeName !== undefined && pod.allocatedCpu.size > 0 && !isFinished(pod);
+  return isAdmitted(pod) && !isFinished(pod);
 }
 
 export function isFinished(pod: PodFacts): boolean {

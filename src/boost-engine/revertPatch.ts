@@ -1,15 +1,16 @@
-/** The two patches of a revert, each guarded so that it changes only what was judged. */
+/** The patches of a stored pod, each guarded so that it changes only what was judged. */
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
-import { BOOST_KEY, SKIPPED_KEY } from './keys';
+import { BOOST_KEY, ENDED_KEY, SKIPPED_KEY } from './keys';
 import type { PodShape } from './limitRange';
 import type { ContainerFacts, PodFacts } from './pod';
 import { qosClassOf } from './qosClass';
 import { parseQuantity, sameQuantity } from './quantity';
 import { formatRecord } from './record';
-import type { BoostRecord, ContainerRecord } from './record';
+import type { EndReason, RaiseCause } from './reasons';
+import type { BoostRecord, ContainerRecord, RecordState } from './record';
 
-/** One CPU value that goes back. */
+/** One CPU value that is raised, or goes back. */
 export interface CpuChange {
   readonly container: string;
   readonly resource: 'requests' | 'limits';
@@ -18,9 +19,12 @@ export interface CpuChange {
   readonly to: string;
 }
 
-interface ContainerPlan {
+export interface ContainerChanges {
   readonly container: ContainerFacts;
   readonly changes: readonly CpuChange[];
+}
+
+interface ContainerPlan extends ContainerChanges {
   /** Lists whose value somebody else has set. */
   readonly changedByOther: readonly CpuChange['resource'][];
 }
@@ -45,12 +49,21 @@ export function planRevert(pod: PodFacts, recordText: string, record: BoostRecor
   const changed = plans.filter(({ changes }) => changes.length > 0);
   return {
     changes: changed.flatMap(({ changes }) => changes),
-    patch: changed.length === 0 ? [] : [...guards(pod, recordText), ...changed.flatMap(operations)],
+    patch: changed.length === 0 ? [] : resizePatch(pod, recordText, changed),
     containers: plans.map(({ container }) => container),
     changedByOther: plans.flatMap(({ container, changedByOther }) =>
       changedByOther.map((resource) => `${container.name} ${resource}`),
     ),
   };
+}
+
+/** Sets the CPU of the containers, where the pod, its record and each value are as they were judged. */
+export function resizePatch(
+  pod: PodFacts,
+  recordText: string,
+  plans: readonly ContainerChanges[],
+): JsonPatch {
+  return [...guards(pod, recordText), ...plans.flatMap(operations)];
 }
 
 function withoutContestedLimit(plan: ContainerPlan): ContainerPlan {
@@ -83,8 +96,15 @@ export function shapeAfter(pod: PodFacts, changes: readonly CpuChange[]): PodSha
   return { containers, initContainers: pod.initContainers };
 }
 
-/** Takes the marker off the pod: the record, the label, and a reason for skipping if there is one. */
-export function clearPatch(pod: PodFacts, recordText: string): JsonPatch {
+/** Why a pod carries no marker any more: its boost has ended, or it is left as it is after all. */
+export type Farewell =
+  | { readonly kind: 'Ended'; readonly reason: EndReason }
+  | { readonly kind: 'Skipped'; readonly code: string };
+
+/** Takes the marker off the pod, the record and the label, and leaves the reason on it. */
+export function clearPatch(pod: PodFacts, recordText: string, farewell: Farewell): JsonPatch {
+  const [key, value] =
+    farewell.kind === 'Ended' ? [ENDED_KEY, farewell.reason] : [SKIPPED_KEY, farewell.code];
   const remove = (map: 'labels' | 'annotations', key: string): JsonPatchOperation[] =>
     pod[map]?.has(key) === true ? [{ op: 'remove', path: jsonPointer('metadata', map, key) }] : [];
   return [
@@ -92,13 +112,19 @@ export function clearPatch(pod: PodFacts, recordText: string): JsonPatch {
     ...remove('annotations', BOOST_KEY),
     ...remove('annotations', SKIPPED_KEY),
     ...remove('labels', BOOST_KEY),
+    { op: 'add', path: jsonPointer('metadata', 'annotations', key), value },
   ];
 }
 
-/** Writes that the boost was taken back before the pod had a node. */
-export function pendingPatch(pod: PodFacts, recordText: string, record: BoostRecord): JsonPatch {
+/** Writes how far the boost has got; a record that tells no reason gets this one. */
+export function statePatch(
+  pod: PodFacts,
+  recordText: string,
+  record: BoostRecord,
+  { state, reason }: { readonly state: RecordState; readonly reason: RaiseCause },
+): JsonPatch {
   const path = jsonPointer('metadata', 'annotations', BOOST_KEY);
-  const value = formatRecord({ ...record, state: 'Pending' });
+  const value = formatRecord({ ...record, state, reason: record.reason ?? reason });
   return [...guards(pod, recordText), { op: 'replace', path, value }];
 }
 
@@ -191,7 +217,7 @@ function isAbove(present: string, original: string): boolean {
 }
 
 /** `test` compares text, so it carries the value just as the API server delivered it. */
-function operations({ container, changes }: ContainerPlan): JsonPatchOperation[] {
+function operations({ container, changes }: ContainerChanges): JsonPatchOperation[] {
   const base = ['spec', 'containers', container.index] as const;
   return [
     { op: 'test', path: jsonPointer(...base, 'name'), value: container.name },

@@ -12,11 +12,23 @@ import type { ControllerSettings } from './settings';
 export async function startControllerProcess(
   context: ProcessContext<ControllerSettings>,
 ): Promise<RunningProcess> {
-  const operator = new BoostOperator(context);
+  const { settings } = context;
+  const operator = new BoostOperator({
+    ...context,
+    // The webhooks leave our own namespace out, in every form of install.
+    settings: {
+      ...settings,
+      catchUpExcludedNamespaces: [
+        ...settings.catchUpExcludedNamespaces,
+        ...(settings.namespace === undefined ? [] : [settings.namespace]),
+      ],
+    },
+    mayRaise: () => settings.raisesInPlace,
+  });
   await operator.start();
   const keeper = startKeeper(context);
   const checks = { live: operator.liveChecks, ready: operator.checks };
-  const { election } = context.settings;
+  const { election } = settings;
   if (election.kind === 'Off') {
     operator.act(() => true);
     context.metrics.leader.set(1);

@@ -26,6 +26,7 @@ export interface AdmissionSettings extends CommonSettings {
   readonly drainMs: number;
   /** How long no controller may have held the Lease; undefined where nobody looks at it. */
   readonly noControllerGraceMs: number | undefined;
+  readonly preemption: 'Avoid' | 'Accept';
 }
 
 export interface ControllerSettings extends CommonSettings {
@@ -46,6 +47,12 @@ export interface ControllerSettings extends CommonSettings {
   readonly unlabelledSweepIntervalMs: number;
   /** Name of our MutatingWebhookConfiguration. */
   readonly webhookConfiguration: string;
+  /** Whether pods are raised in place at all. */
+  readonly raisesInPlace: boolean;
+  /** 0 where switched off. */
+  readonly catchUpMs: number;
+  readonly catchUpBoostLagMs: number;
+  readonly catchUpExcludedNamespaces: readonly string[];
 }
 
 export interface RevertAllSettings {
@@ -107,10 +114,7 @@ const dnsNames = z
   .string()
   .default('')
   .transform((text, context): readonly string[] => {
-    const names = text
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '');
+    const names = namesIn(text);
     const bad = names.find((name) => !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(name));
     if (bad === undefined) return names;
     return invalid(context, `must be DNS names separated by commas; "${bad}" is none`);
@@ -123,6 +127,15 @@ const objectName = (byDefault: string) =>
     .max(253, 'must have at most 253 characters')
     .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be the name of an object')
     .default(byDefault);
+const namespaces = z
+  .string()
+  .default('kube-system,kube-node-lease')
+  .transform((text, context): readonly string[] => {
+    const names = namesIn(text);
+    const bad = names.find((name) => !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
+    if (bad === undefined) return names;
+    return invalid(context, `must be names of namespaces separated by commas; "${bad}" is none`);
+  });
 
 const commonSchema = z.object({
   KUBECONFIG: kubeconfig,
@@ -150,6 +163,7 @@ const admissionSchema = commonSchema.extend({
     to: 86_400,
     what: 'seconds',
   }),
+  ALLOW_PREEMPTION: yesOrNo('false'),
 });
 
 const seconds = (byDefault: number, to: number) =>
@@ -195,6 +209,13 @@ const controllerSchema = commonSchema.extend({
   SERVING_LIFETIME_SECONDS: seconds(90 * 86_400, 315_360_000),
   // API servers watch the configurations, and do not say what they have seen.
   CA_PUBLISH_WAIT_SECONDS: wholeNumber({ byDefault: 60, from: 0, to: 86_400, what: 'seconds' }),
+  RAISE_IN_PLACE: yesOrNo('true'),
+  CATCH_UP: yesOrNo('true'),
+  // What takes longer to start than this is seldom bound by CPU any more.
+  CATCH_UP_SECONDS: seconds(300, 86_400),
+  // Helm installs kinds that it does not know last, so a chart's boost comes after its pods.
+  CATCH_UP_BOOST_LAG_SECONDS: wholeNumber({ byDefault: 30, from: 0, to: 86_400, what: 'seconds' }),
+  CATCH_UP_EXCLUDED_NAMESPACES: namespaces,
 });
 
 const revertAllSchema = commonSchema
@@ -215,6 +236,7 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
       values.NO_CONTROLLER_GRACE_SECONDS === 0
         ? undefined
         : values.NO_CONTROLLER_GRACE_SECONDS * 1_000,
+    preemption: values.ALLOW_PREEMPTION ? 'Accept' : 'Avoid',
   }));
 }
 
@@ -262,6 +284,10 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     unschedulableGraceMs: values.UNSCHEDULABLE_GRACE_MS,
     ...revertSettings(values),
     unlabelledSweepIntervalMs: values.UNLABELLED_CHECK_SECONDS * 1_000,
+    raisesInPlace: values.RAISE_IN_PLACE,
+    catchUpMs: values.CATCH_UP ? values.CATCH_UP_SECONDS * 1_000 : 0,
+    catchUpBoostLagMs: values.CATCH_UP_BOOST_LAG_SECONDS * 1_000,
+    catchUpExcludedNamespaces: values.CATCH_UP_EXCLUDED_NAMESPACES,
   }));
 }
 
@@ -324,6 +350,13 @@ function parse<Schema extends z.ZodType, Settings>(
     given[name] === undefined ? [] : [`${name} has no effect: ${why}`],
   );
   return { kind: 'Settings', settings: settingsOf(result.data), warnings };
+}
+
+function namesIn(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 }
 
 function levelOfZap(level: number): LogLevel {

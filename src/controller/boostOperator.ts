@@ -6,6 +6,7 @@ import {
   LIMIT_RANGES,
   MUTATING_WEBHOOK_CONFIGURATIONS,
   PODS,
+  RESOURCE_QUOTAS,
   ResilientOperator,
   STARTUP_CPU_BOOSTS,
 } from '../kube';
@@ -18,6 +19,7 @@ import type {
 import type { HealthCheck, Logger, Metrics } from '../observability';
 import { BoostCatalog } from '../resources';
 import { ClusterView } from './clusterView';
+import { judgedPartOf } from './judgedPart';
 import { PodWebhooks } from './podWebhooks';
 import { nameOf } from './reconcileKey';
 import { ReconcileLoop } from './reconcileLoop';
@@ -30,6 +32,8 @@ export interface BoostOperatorOptions extends ResilientOperatorOptions {
     /** Name of our MutatingWebhookConfiguration. */
     readonly webhookConfiguration: string;
   };
+  /** Whether pods may be raised in place at this very moment; always unless given. */
+  readonly mayRaise?: () => boolean;
 }
 
 /**
@@ -49,7 +53,10 @@ export class BoostOperator extends ResilientOperator {
     this.#options = options;
   }
 
-  /** Ready as soon as the caches were filled once; an API server that is away later changes nothing. */
+  /**
+   * Ready as soon as the caches that a revert needs were filled once; an API server that is away later
+   * changes nothing, and raises wait for the other caches by themselves.
+   */
   get checks(): readonly HealthCheck[] {
     return (['boosts', 'pods', 'limitRanges'] as const).map((name) => ({
       name,
@@ -58,9 +65,11 @@ export class BoostOperator extends ResilientOperator {
     }));
   }
 
-  /** Resolves when the caches have been filled for the first time. */
+  /** Resolves when the caches that a revert needs have been filled for the first time. */
   get synced(): Promise<unknown> {
-    return Promise.all(Object.values({ ...this.#view?.watches }).map(({ synced }) => synced));
+    if (this.#view === undefined) return Promise.resolve();
+    const { boosts, pods, limitRanges } = this.#view.watches;
+    return Promise.all([boosts.synced, pods.synced, limitRanges.synced]);
   }
 
   /**
@@ -71,8 +80,9 @@ export class BoostOperator extends ResilientOperator {
   act(mayAct: () => boolean): void {
     const view = this.#view;
     if (view === undefined || this.#loop !== undefined) return;
-    const { clock, random = Math.random } = this.#options;
-    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, clock, random });
+    const { mayRaise: isWanted = () => true, random = Math.random } = this.#options;
+    const mayRaise = () => isWanted() && view.webhooks.mayRaise();
+    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, mayRaise, random });
     this.#loop.start();
   }
 
@@ -102,7 +112,21 @@ export class BoostOperator extends ResilientOperator {
           },
         ),
         limitRanges: this.watchSelected(LIMIT_RANGES, {}, (event) => {
-          this.#onLimitRangeEvent(event);
+          this.#onConstraintEvent(event);
+        }),
+        startingPods: this.watchSelected(
+          PODS,
+          {
+            labelSelector: `!${BOOST_KEY}`,
+            fieldSelector: 'status.phase=Pending',
+            transform: judgedPartOf,
+          },
+          (event) => {
+            this.#onStartingPodEvent(event);
+          },
+        ),
+        quotas: this.watchSelected(RESOURCE_QUOTAS, {}, (event) => {
+          this.#onConstraintEvent(event);
         }),
       },
       new PodWebhooks(
@@ -119,8 +143,11 @@ export class BoostOperator extends ResilientOperator {
     );
     this.#view = view;
     // Until then a boost that is not in the catalog may just not have been read yet.
-    const { boosts, limitRanges } = view.watches;
-    void Promise.all([boosts.synced, limitRanges.synced]).then(() => this.#loop?.queueAll());
+    const { boosts, limitRanges, quotas } = view.watches;
+    for (const others of [[], [quotas.synced]]) {
+      const known = Promise.all([boosts.synced, limitRanges.synced, ...others]);
+      void known.then(() => this.#loop?.queueAll());
+    }
     void view.webhooks.watch.synced.then(() => {
       this.#onWebhookEvent();
     });
@@ -145,6 +172,8 @@ export class BoostOperator extends ResilientOperator {
     // A status of our own writing compiles to the boost that is there.
     if (this.#catalog.get(name.namespace, name.name) !== before) {
       for (const pod of this.#view?.podsOf(name) ?? []) this.#loop?.queuePod(pod);
+      this.#loop?.queueStartingPods(name.namespace);
+      this.#loop?.queueMissedPods(name);
     }
     this.#loop?.queueStatus(name);
   }
@@ -155,11 +184,19 @@ export class BoostOperator extends ResilientOperator {
     else this.#loop?.queuePod(object);
   }
 
-  /** A revert may have waited for a LimitRange to go. */
-  #onLimitRangeEvent({ object }: RawResourceEvent): void {
-    for (const pod of this.#view?.podsIn(nameOf(object).namespace) ?? []) {
-      this.#loop?.queuePod(pod);
-    }
+  /** Where no boost is, none can be missed. */
+  #onStartingPodEvent({ type, object }: RawResourceEvent): void {
+    const { namespace } = nameOf(object);
+    if ([...this.#catalog.list(namespace)].length === 0) return;
+    if (type === ResourceEventType.Deleted) this.#loop?.queueStartedPod(object);
+    else this.#loop?.queueRaise(nameOf(object));
+  }
+
+  /** A revert may have waited for a LimitRange to go, a raise for a quota. */
+  #onConstraintEvent({ object }: RawResourceEvent): void {
+    const { namespace } = nameOf(object);
+    for (const pod of this.#view?.podsIn(namespace) ?? []) this.#loop?.queuePod(pod);
+    this.#loop?.queueStartingPods(namespace);
   }
 
   /** Most changes are renewed certificates, of ours or of others. */
@@ -176,7 +213,8 @@ export class BoostOperator extends ResilientOperator {
     if (webhook === 'Stopped') {
       logger.warn({}, 'stopped by revert-all: nothing is boosted until revert-all --undo');
     }
-    this.#loop?.queueStatuses();
+    // What was stopped may have missed pods that are still starting.
+    this.#loop?.queueAll();
   }
 
   #measure(view: ClusterView): void {

@@ -17,6 +17,9 @@ export interface ClusterWatches {
   /** The pods that carry our label. */
   readonly pods: ResourceWatch;
   readonly limitRanges: ResourceWatch;
+  /** The pods without our label whose containers have not all started yet. */
+  readonly startingPods: ResourceWatch;
+  readonly quotas: ResourceWatch;
 }
 
 export class ClusterView {
@@ -37,6 +40,11 @@ export class ClusterView {
     return this.watches.boosts.isSynced && this.watches.limitRanges.isSynced;
   }
 
+  /** Whether a rule that would speak against a raise is here if there is one. */
+  get isCompleteForRaises(): boolean {
+    return this.isComplete && this.watches.quotas.isSynced;
+  }
+
   get pods(): readonly JsonObject[] {
     return this.watches.pods.cache.list();
   }
@@ -47,6 +55,14 @@ export class ClusterView {
 
   pod({ namespace, name }: ObjectName): JsonObject | undefined {
     return this.watches.pods.cache.get(namespace, name);
+  }
+
+  startingPod({ namespace, name }: ObjectName): JsonObject | undefined {
+    return this.watches.startingPods.cache.get(namespace, name);
+  }
+
+  startingPodsIn(namespace: string): readonly JsonObject[] {
+    return this.watches.startingPods.cache.listNamespace(namespace);
   }
 
   podsIn(namespace: string): readonly JsonObject[] {
@@ -62,6 +78,14 @@ export class ClusterView {
     const object = this.watches.boosts.cache.get(name.namespace, name.name);
     const compiled = this.#catalog.get(name.namespace, name.name);
     return object === undefined || compiled === undefined ? undefined : { object, compiled };
+  }
+
+  boostsIn(namespace: string): Iterable<CompiledBoost> {
+    return this.#catalog.list(namespace);
+  }
+
+  quotasIn(namespace: string): readonly JsonObject[] {
+    return this.watches.quotas.cache.listNamespace(namespace);
   }
 
   limitRangesIn(namespace: string): readonly JsonObject[] {

@@ -1,11 +1,13 @@
 /** Reconciles one boosted pod: gathers what is known, lets the engine decide, sends its patch. */
 import { decideRevert, readMetadata } from '../boost-engine';
 import type { RevertDecision, RevertSettings } from '../boost-engine';
-import { ApiError, PODS, failureAction } from '../kube';
-import type { ApiFailure, Clock, JsonObject, KubeClient, ObjectRef, Patch } from '../kube';
+import { ApiError, failureAction } from '../kube';
+import type { ApiFailure, Clock, JsonObject, KubeClient, Patch } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import type { BoostDirectory } from './boostDirectory';
 import type { ClusterView } from './clusterView';
+import { again, fetchPod, podRef, REFUSED_RETRY_MS, UNWATCHED_RETRY_MS } from './podAccess';
+import type { PodSource } from './podAccess';
 import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
 import type { StuckCode, StuckPods } from './stuckPods';
@@ -19,24 +21,22 @@ export interface PodReverterOptions {
   /** Hears of each refusal that repeating does not end. */
   readonly onRefused?: (pod: ObjectName) => void;
   readonly settings: RevertSettings;
+  readonly mayRaise: () => boolean;
+  /** Hears of a pod whose boost may be yet to come. */
+  readonly onRaise: (pod: ObjectName) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-type Step = Extract<RevertDecision, { readonly kind: 'Resize' | 'MarkPending' | 'Clear' }>;
+type Mark = Extract<RevertDecision, { readonly kind: `Mark${string}` }>;
+type Step = Mark | Extract<RevertDecision, { readonly kind: 'Resize' | 'Clear' }>;
 
-/**
- * A pod that lost its label is in no watch, so it is looked at again by asking for it, until its
- * record is gone. A kubelet takes one to three seconds to confirm a resize.
- */
-const UNWATCHED_RETRY_MS = 1_000;
-
-/**
- * How soon a refused revert is tried again. What refuses it (a quota, another webhook, a missing
- * permission) is mended by people, in minutes.
- */
-const REFUSED_RETRY_MS = 60_000;
+const MARKED: Readonly<Record<Mark['kind'], string>> = {
+  MarkPending: 'boost is to be taken back until the pod has a node',
+  MarkActive: 'boost is over, whether it is raised yet or not',
+  MarkInfeasible: 'the node has no room for the raise, which is to be taken back',
+};
 
 export class PodReverter {
   readonly #options: PodReverterOptions;
@@ -72,21 +72,19 @@ export class PodReverter {
   async reconcile(name: ObjectName): Promise<WorkResult> {
     const cached = this.#options.view.pod(name);
     if (cached !== undefined) return this.#advance(name, cached, 'Watched');
-    const pod = await this.#fetch(name);
+    const pod = await fetchPod(this.#options.client, name);
     return pod === undefined ? this.#forget(name) : this.#advance(name, pod, 'Unwatched');
   }
 
-  async #advance(
-    name: ObjectName,
-    pod: JsonObject,
-    source: 'Watched' | 'Unwatched',
-  ): Promise<WorkResult> {
+  async #advance(name: ObjectName, pod: JsonObject, source: PodSource): Promise<WorkResult> {
     const decision = this.#decide(pod);
     switch (decision.kind) {
       case 'Nothing':
+        if (source === 'Watched') this.#options.onRaise(name);
         return this.#forget(name);
       case 'Wait':
         this.#options.stuckPods.remove(name);
+        if (decision.for === 'Raise') this.#options.onRaise(name);
         if (decision.for === 'Kubelet') this.#noteWaiting(name, pod);
         return again(source, decision.until, this.#options.clock.now());
       case 'Stuck':
@@ -94,13 +92,15 @@ export class PodReverter {
         return again(source);
       case 'Resize':
       case 'MarkPending':
+      case 'MarkActive':
+      case 'MarkInfeasible':
       case 'Clear':
         return this.#send(name, decision, source);
     }
   }
 
   #decide(pod: JsonObject): RevertDecision {
-    const { boosts, clock, settings, view } = this.#options;
+    const { boosts, clock, mayRaise, settings, view } = this.#options;
     const { uid } = readMetadata(pod);
     const noted = this.#waiting.get(formatName(nameOf(pod)));
     const waiting = noted?.uid === uid ? noted : undefined;
@@ -109,6 +109,7 @@ export class PodReverter {
       boost: boosts.knowledgeFor(pod),
       limitRanges: view.limitRangesIn(nameOf(pod).namespace),
       ...(waiting === undefined ? {} : { waitingSince: waiting.since }),
+      mayRaise: mayRaise(),
       now: clock.now(),
       settings,
     });
@@ -125,7 +126,7 @@ export class PodReverter {
    * Sends a step. A patch whose guard fails was made from a pod that has changed since: the pod is
    * read again and judged again, once; the next event does the rest.
    */
-  async #send(name: ObjectName, step: Step, source: 'Watched' | 'Unwatched'): Promise<WorkResult> {
+  async #send(name: ObjectName, step: Step, source: PodSource): Promise<WorkResult> {
     try {
       await this.#apply(name, step);
       return again(source);
@@ -154,7 +155,7 @@ export class PodReverter {
   }
 
   async #judgeAgain(name: ObjectName, failed: Step, failure: ApiFailure): Promise<WorkResult> {
-    const pod = await this.#fetch(name);
+    const pod = await fetchPod(this.#options.client, name);
     if (pod === undefined) return this.#forget(name);
     const decision = this.#decide(pod);
     const isSame =
@@ -185,8 +186,10 @@ export class PodReverter {
         return;
       }
       case 'MarkPending':
+      case 'MarkActive':
+      case 'MarkInfeasible':
         await client.patch(podRef(name), patchOf(step));
-        logger.info(fields, 'boost taken back until the pod has a node');
+        logger.info(fields, MARKED[step.kind]);
         return;
       case 'Clear':
         await client.patch(podRef(name), patchOf(step));
@@ -207,7 +210,7 @@ export class PodReverter {
   /** Admission plug-ins and webhooks may change a resize without an error. */
   #compareWithIntent(name: ObjectName, answer: JsonObject): void {
     const { kind } = this.#decide(answer);
-    if (kind === 'Wait' || kind === 'Clear' || kind === 'MarkPending') return;
+    if (kind === 'Wait' || kind === 'Clear') return;
     this.#options.logger.warn(
       { pod: formatName(name), decision: kind },
       'the API server accepted the resize, but stored something else',
@@ -233,31 +236,12 @@ export class PodReverter {
     this.#options.stuckPods.remove(name);
     return { kind: 'Done' };
   }
-
-  async #fetch(name: ObjectName): Promise<JsonObject | undefined> {
-    try {
-      return await this.#options.client.get(podRef(name));
-    } catch (error) {
-      if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
-      throw error;
-    }
-  }
 }
 
 function isStep(decision: RevertDecision): decision is Step {
-  return ['Resize', 'MarkPending', 'Clear'].includes(decision.kind);
-}
-
-/** A watched pod is brought up by its events; one outside the watch has to be asked for. */
-function again(source: 'Watched' | 'Unwatched', until = Infinity, now = 0): WorkResult {
-  const ms = source === 'Watched' ? until - now : Math.min(until - now, UNWATCHED_RETRY_MS);
-  return ms === Infinity ? { kind: 'Done' } : { kind: 'RunAgainAfter', ms };
+  return 'patch' in decision;
 }
 
 function patchOf(step: Step): Patch {
   return { type: 'json', operations: step.patch };
-}
-
-function podRef({ namespace, name }: ObjectName): ObjectRef {
-  return { ...PODS, namespace, name };
 }

@@ -8,8 +8,16 @@ export interface ObjectName {
 }
 
 export interface ReconcileKey extends ObjectName {
-  readonly kind: 'Pod' | 'Boost';
+  /**
+   * - `Pod`: what becomes of a boosted pod.
+   * - `Raise`: whether a pod is raised in place.
+   * - `Boost`: the status of a boost.
+   * - `MissedPods`: whether pods have missed the boost.
+   */
+  readonly kind: (typeof KINDS)[number];
 }
+
+const KINDS = ['Pod', 'Raise', 'Boost', 'MissedPods'] as const;
 
 export function nameOf(object: JsonObject): ObjectName {
   const { namespace = '', name = '' } = readMetadata(object);
@@ -26,8 +34,9 @@ export function formatKey(key: ReconcileKey): string {
 }
 
 export function parseKey(text: string): ReconcileKey | undefined {
-  const [kind, namespace, name, ...rest] = text.split('/');
-  if (kind !== 'Pod' && kind !== 'Boost') return undefined;
+  const [kindText, namespace, name, ...rest] = text.split('/');
+  const kind = KINDS.find((known) => known === kindText);
+  if (kind === undefined) return undefined;
   if (namespace === undefined || name === undefined || rest.length > 0) return undefined;
   return { kind, namespace, name };
 }

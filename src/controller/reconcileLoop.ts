@@ -1,5 +1,5 @@
 /** The acting part of the controller: a queue of pods and boosts, and what is done with each. */
-import type { RevertSettings } from '../boost-engine';
+import type { RaiseSettings, RevertSettings } from '../boost-engine';
 import { ApiError, failureAction } from '../kube';
 import type { Clock, JsonObject, KubeClient } from '../kube';
 import type { Logger, Metrics } from '../observability';
@@ -8,6 +8,8 @@ import { BoostStatusWriter } from './boostStatusWriter';
 import { boostNameOf } from './clusterView';
 import type { ClusterView } from './clusterView';
 import { markedPods } from './markedPods';
+import { MissedPods } from './missedPods';
+import { PodRaiser } from './podRaiser';
 import { PodReverter } from './podReverter';
 import { formatKey, formatName, nameOf, parseKey } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
@@ -17,7 +19,7 @@ import { Sweep } from './sweep';
 import { WorkQueue } from './workQueue';
 import type { WorkResult } from './workQueue';
 
-export interface ReconcileSettings extends RevertSettings {
+export interface ReconcileSettings extends RevertSettings, RaiseSettings {
   /** Milliseconds between two rounds of the safety net. */
   readonly sweepIntervalMs: number;
   /** Milliseconds between two searches for boosted pods that have lost their label. */
@@ -28,6 +30,8 @@ export interface ReconcileLoopOptions {
   readonly view: ClusterView;
   /** Whether this process may act at this very moment; asked before each piece of work. */
   readonly mayAct: () => boolean;
+  /** Whether pods may be raised in place at this very moment. */
+  readonly mayRaise: () => boolean;
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -58,6 +62,8 @@ export class ReconcileLoop {
   readonly #stuckPods: StuckPods;
   readonly #directory: BoostDirectory;
   readonly #reverter: PodReverter;
+  readonly #raiser: PodRaiser;
+  readonly #missedPods: MissedPods;
   readonly #statusWriter: BoostStatusWriter;
   readonly #queue: WorkQueue;
   readonly #sweep: Sweep;
@@ -78,6 +84,17 @@ export class ReconcileLoop {
       stuckPods: this.#stuckPods,
       onRefused: ({ namespace }) => {
         selfCheck.doubt(namespace);
+      },
+      onRaise: (name) => {
+        this.queueRaise(name);
+      },
+    });
+    this.#raiser = new PodRaiser(options);
+    this.#missedPods = new MissedPods({
+      ...options,
+      isCandidate: (pod) => this.#raiser.isCandidate(pod),
+      onFound: (pod) => {
+        this.queueRaise(nameOf(pod));
       },
     });
     this.#statusWriter = new BoostStatusWriter({
@@ -127,19 +144,44 @@ export class ReconcileLoop {
 
   queueAll(): void {
     for (const pod of this.#options.view.pods) this.queuePod(pod);
-    this.queueStatuses();
-  }
-
-  queueStatuses(): void {
-    for (const boost of this.#options.view.boosts) this.queueStatus(nameOf(boost));
+    const boosts = this.#options.view.boosts.map(nameOf);
+    for (const boost of boosts) {
+      this.queueStatus(boost);
+      this.queueMissedPods(boost);
+    }
+    for (const namespace of new Set(boosts.map((boost) => boost.namespace))) {
+      this.queueStartingPods(namespace);
+    }
   }
 
   queuePod(pod: JsonObject): void {
     this.#queue.add(formatKey({ kind: 'Pod', ...nameOf(pod) }), 'critical');
   }
 
+  /** Reverts come first: a raise that comes late is a slow start, as without a boost. */
+  queueRaise(name: ObjectName): void {
+    this.#queue.add(formatKey({ kind: 'Raise', ...name }), 'normal');
+  }
+
+  /** Pods of the namespace that start and carry no boost. */
+  queueStartingPods(namespace: string): void {
+    for (const pod of this.#options.view.startingPodsIn(namespace)) this.queueRaise(nameOf(pod));
+  }
+
+  /** A pod that is not starting any more may not be ready yet, and be known to no watch. */
+  queueStartedPod(pod: JsonObject): void {
+    if (this.#raiser.isCandidate(pod)) this.queueRaise(nameOf(pod));
+  }
+
+  /** The pods that run and may have missed the boost. */
+  queueMissedPods(boost: ObjectName): void {
+    if (this.#options.settings.catchUpMs === 0) return;
+    this.#queue.add(formatKey({ kind: 'MissedPods', ...boost }), 'normal');
+  }
+
   /** A pod that left the watch may only have lost its label, unless that was taken off here. */
   queueGonePod(pod: JsonObject): void {
+    this.#raiser.forget(pod);
     if (!this.#reverter.tookMarkerOff(pod)) this.queuePod(pod);
   }
 
@@ -162,6 +204,11 @@ export class ReconcileLoop {
       switch (key.kind) {
         case 'Pod':
           return await this.#reverter.reconcile(key);
+        case 'Raise':
+          return await this.#raiser.reconcile(key);
+        case 'MissedPods':
+          await this.#missedPods.find(key);
+          return { kind: 'Done' };
         case 'Boost':
           return await this.#statusWriter.reconcile(key);
       }

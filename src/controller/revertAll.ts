@@ -133,6 +133,8 @@ export class RevertAll {
       },
       boosts: { knowledgeFor: () => ({ kind: 'Absent', since: 0 }) },
       stuckPods: this.#stuckPods,
+      mayRaise: () => false,
+      onRaise: () => undefined,
       // The boost counts as deleted since 1970, so no other time matters.
       settings: { ...settings, boostDeletedGraceMs: 0, maximumBoostMs: 0, unschedulableGraceMs: 0 },
     });

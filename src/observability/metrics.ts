@@ -20,6 +20,8 @@ export interface Metrics {
   readonly reverts: Counter<'reason'>;
   readonly revertLatenessSeconds: Histogram;
   readonly revertFailures: Counter<'kind'>;
+  readonly catchUps: Counter<'result' | 'reason'>;
+  readonly raiseFailures: Counter<'kind'>;
   readonly stuckPods: Gauge<'reason'>;
   readonly sweepFindings: Counter;
   readonly leader: Gauge;
@@ -96,6 +98,18 @@ export function createMetrics(): Metrics {
     revertFailures: new Counter({
       name: own('revert_failures_total'),
       help: 'Calls of a revert that failed, by kind of failure; they are tried again',
+      labelNames: ['kind'],
+      registers,
+    }),
+    catchUps: new Counter({
+      name: own('catch_ups_total'),
+      help: 'Pods raised in place and not at their creation (result Raised, by why so late), or marked for that and left as they are (GivenUp, by why)',
+      labelNames: ['result', 'reason'],
+      registers,
+    }),
+    raiseFailures: new Counter({
+      name: own('raise_failures_total'),
+      help: 'Calls of a raise that failed, by kind of failure; they are tried again, or the boost is given up',
       labelNames: ['kind'],
       registers,
     }),

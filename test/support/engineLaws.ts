@@ -2,6 +2,7 @@
 import fastJsonPatch from 'fast-json-patch';
 import {
   BOOST_KEY,
+  ENDED_KEY,
   fieldsOf,
   isObject,
   itemsOf,
@@ -97,11 +98,13 @@ export function containersAboveLimit(pod: unknown): readonly string[] {
     .map(({ name }) => name);
 }
 
+const OWN_KEYS = [BOOST_KEY, SKIPPED_KEY, ENDED_KEY];
+
 /** What stands in labels and annotations beside the boost's own keys; empty and absent are one. */
 export function foreignMetadata(pod: unknown): readonly ReadonlyMap<string, string>[] {
   const { labels, annotations } = readPod(pod);
   return [labels, annotations].map(
-    (map) => new Map([...(map ?? [])].filter(([key]) => key !== BOOST_KEY && key !== SKIPPED_KEY)),
+    (map) => new Map([...(map ?? [])].filter(([key]) => !OWN_KEYS.includes(key))),
   );
 }
 

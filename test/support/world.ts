@@ -38,6 +38,7 @@ export interface ControllerOptions {
   readonly clock?: Clock;
   /** The deadline of a call; the client's own unless given. */
   readonly callTimeoutMs?: number;
+  readonly mayRaise?: () => boolean;
 }
 
 /** Short times, but for the sweep: what it would find has to come by an event or a timer. */
@@ -47,6 +48,9 @@ const SETTINGS = {
   unschedulableGraceMs: 500,
   limitRangeDefaults: 'Avoid',
   confirmTimeoutMs: 30_000,
+  catchUpMs: 300_000,
+  catchUpBoostLagMs: 30_000,
+  catchUpExcludedNamespaces: ['kube-system'],
   sweepIntervalMs: 600_000,
   unlabelledSweepIntervalMs: 600_000,
   webhookConfiguration: 'startup-cpu-boost',
@@ -126,6 +130,7 @@ export class World {
       logger: createLogger('silent', {}),
       metrics,
       settings: { ...SETTINGS, ...settings },
+      ...(options.mayRaise === undefined ? {} : { mayRaise: options.mayRaise }),
     });
     await operator.start();
     operator.act(() => true);

@@ -4,6 +4,7 @@ import {
   BOOST_KEY,
   compileBoost,
   decideRevert,
+  ENDED_KEY,
   readPod,
   SKIPPED_KEY,
 } from '../../../src/boost-engine';
@@ -100,6 +101,10 @@ interface Asked {
 function decide(pod: unknown, asked: Asked = {}): RevertDecision {
   const { boost = present(), now = SCHEDULED, ...rest } = asked;
   return decideRevert({ pod, boost, now, ...rest, settings: { ...settings, ...asked.settings } });
+}
+
+function recordIn(pod: JsonObject): unknown {
+  return JSON.parse(readPod(pod).annotations?.get(BOOST_KEY) ?? 'null');
 }
 
 /** The pod after the patch of the decision, which must have one. */
@@ -218,12 +223,16 @@ describe('a pod that no node has room for', () => {
       for: 'End',
       until: SCHEDULED + 500,
     });
-    const decision = decide(pending(), { now: SCHEDULED + 500 });
+    const mark = decide(pending(), { now: SCHEDULED + 500 });
+    expect(mark).toMatchObject({ kind: 'MarkPending', reason: 'Unschedulable' });
+    const marked = after(pending(), mark);
+    expect(recordIn(marked)).toEqual({ ...RECORD, state: 'Pending', reason: 'Unschedulable' });
+    const decision = decide(marked, { now: SCHEDULED + 500 });
     expect(decision).toMatchObject({ kind: 'Resize', reason: 'Unschedulable' });
-    expect(resourcesOf(after(pending(), decision))).toEqual([ORIGINAL]);
+    expect(resourcesOf(after(marked, decision))).toEqual([ORIGINAL]);
   });
 
-  it('is marked once, and then waits for a node', () => {
+  it('is marked once, also where its CPU is back already, and then waits for a node', () => {
     const pod = pending({ resources: ORIGINAL });
     const decision = decide(pod, { now: SCHEDULED + SECOND });
     expect(decision).toMatchObject({ kind: 'MarkPending', reason: 'Unschedulable' });
@@ -437,7 +446,7 @@ describe('a pod at its originals', () => {
   const reverted = (status: JsonObject = {}, overrides: Boosted = {}) =>
     boostedPod({ resources: ORIGINAL, conditions: [ready], ...overrides, status });
 
-  it('loses the marker, the skip reason, and nothing else', () => {
+  it('loses the marker and the skip reason, and says how the boost ended', () => {
     const pod = reverted(
       {},
       {
@@ -451,7 +460,12 @@ describe('a pod at its originals', () => {
     expect(decision).toMatchObject({ kind: 'Clear', reason: 'ConditionMet', changedByOther: [] });
     const { labels, annotations } = readPod(after(pod, decision));
     expect(labels).toEqual(new Map([['app', 'app']]));
-    expect(annotations).toEqual(new Map([['team', 'a']]));
+    expect(annotations).toEqual(
+      new Map([
+        ['team', 'a'],
+        [ENDED_KEY, 'ConditionMet'],
+      ]),
+    );
   });
 
   it('is done with, although its boost would go on', () => {

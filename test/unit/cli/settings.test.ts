@@ -52,17 +52,33 @@ describe('settings', () => {
       confirmTimeoutMs: 30_000,
       unlabelledSweepIntervalMs: 600_000,
       webhookConfiguration: 'startup-cpu-boost',
+      raisesInPlace: true,
+      catchUpMs: 300_000,
+      catchUpBoostLagMs: 30_000,
+      catchUpExcludedNamespaces: ['kube-system', 'kube-node-lease'],
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
       certificates: { mode: 'self-managed', servingSecret: 'startup-cpu-boost-serving' },
       drainMs: 10_000,
+      preemption: 'Avoid',
       noControllerGraceMs: 600_000,
     });
   });
 
   it('look for no controller where that is switched off', () => {
     expect(admission({ NO_CONTROLLER_GRACE_SECONDS: '0' }).noControllerGraceMs).toBeUndefined();
+  });
+
+  it('switch catching up and raising off, and let boosts push others out', () => {
+    expect(controller({ CATCH_UP: 'false', CATCH_UP_SECONDS: '60' }).catchUpMs).toBe(0);
+    expect(controller({ CATCH_UP_SECONDS: '60' }).catchUpMs).toBe(60_000);
+    expect(controller({ RAISE_IN_PLACE: 'false' }).raisesInPlace).toBe(false);
+    expect(controller({ CATCH_UP_EXCLUDED_NAMESPACES: 'a, b' }).catchUpExcludedNamespaces).toEqual([
+      'a',
+      'b',
+    ]);
+    expect(admission({ ALLOW_PREEMPTION: 'true' }).preemption).toBe('Accept');
   });
 
   it('take an empty variable for one that is not set', () => {
