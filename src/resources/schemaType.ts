@@ -12,7 +12,7 @@ export interface ValidationRule {
 
 export interface Schema {
   readonly description?: string;
-  readonly type?: 'object' | 'array' | 'string' | 'integer';
+  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'boolean';
   readonly format?: 'int32' | 'int64' | 'date-time';
   readonly enum?: readonly string[];
   readonly pattern?: string;
@@ -44,15 +44,17 @@ export type FromSchema<S> = S extends { readonly enum: readonly (infer Value)[] 
       ? string
       : S extends { readonly type: 'integer' }
         ? number
-        : S extends { readonly type: 'array'; readonly items: infer Item }
-          ? readonly FromSchema<Item>[]
-          : S extends { readonly properties: infer Properties }
-            ? ObjectFrom<Properties, RequiredKeys<S>>
-            : S extends { readonly additionalProperties: infer Value }
-              ? Readonly<Record<string, FromSchema<Value>>>
-              : S extends { readonly type: 'object' }
-                ? Readonly<Record<string, unknown>>
-                : never;
+        : S extends { readonly type: 'boolean' }
+          ? boolean
+          : S extends { readonly type: 'array'; readonly items: infer Item }
+            ? readonly FromSchema<Item>[]
+            : S extends { readonly properties: infer Properties }
+              ? ObjectFrom<Properties, RequiredKeys<S>>
+              : S extends { readonly additionalProperties: infer Value }
+                ? Readonly<Record<string, FromSchema<Value>>>
+                : S extends { readonly type: 'object' }
+                  ? Readonly<Record<string, unknown>>
+                  : never;
 
 type RequiredKeys<S> = S extends { readonly required: readonly (infer Key)[] } ? Key : never;
 

@@ -319,6 +319,11 @@ const spec = {
       },
     },
     durationPolicy,
+    allowPreemption: {
+      description:
+        'Boosts pods at creation also where their priority lets the scheduler remove other pods to make room. Unless true, such pods are raised in place once they are on a node.',
+      type: 'boolean',
+    },
   },
   'x-kubernetes-validations': [
     {

@@ -262,7 +262,7 @@ describe('a ResourceQuota with a scope counts only the pods of its scope', () =>
     ['PriorityClass DoesNotExist', priority('DoesNotExist'), {}, { priorityClassName: 'high' }],
   ])('%s', async (_scope, scopes, within, outside) => {
     await quota(HARD, scopes);
-    await createBoost();
+    await createBoost({ spec: { allowPreemption: true } });
     // First the pod that is not counted: it must leave the quota as it is.
     expect(await created(aPod({ namespace, name: 'outside', spec: outside }))).toEqual(boosted());
     expect(await created(aPod({ namespace, name: 'within', spec: within }))).toEqual(
@@ -471,7 +471,11 @@ describe('a boost that ends', () => {
         record: { state: 'Pending' },
       });
     });
-    await world.kubelet.bind(pod);
+    await world.run(pod);
+    await eventually(async () => {
+      expect(await world.cpuOf(pod)).toEqual({ app: BOOSTED });
+    });
+    await world.kubelet.ready(pod);
     await world.untilReverted(pod, { app: ORIGINAL });
   });
 

@@ -4,6 +4,7 @@
  * https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/ describes.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { ApiError, PODS } from '../../src/kube';
 import type { JsonObject, KubeClient, ObjectRef, ResourceRef } from '../../src/kube';
@@ -96,6 +97,23 @@ export class KubeletPlayer {
     if (time.at === undefined) return;
     await this.#writeStatus(pod, (now) => ({
       conditions: withConditions(now, [condition('PodScheduled', 'True', time)]),
+    }));
+  }
+
+  /** The kubelet has taken the pod in, with the CPU of the spec, and fetches its images. */
+  async admitted(pod: PodName, time: AtTime = {}): Promise<void> {
+    await this.#writeStatus(pod, (now) => ({
+      phase: 'Pending',
+      startTime: timestamp(time),
+      observedGeneration: now.metadata.generation,
+      containerStatuses: now.spec.containers.map((container) => ({
+        ...startedStatus(container, time),
+        state: { waiting: { reason: 'ContainerCreating' } },
+      })),
+      conditions: withConditions(now, [
+        condition('Initialized', 'True', time),
+        ...readiness('False', time),
+      ]),
     }));
   }
 
@@ -236,7 +254,8 @@ export class KubeletPlayer {
       }
       const starts = (status?.containerStatuses ?? []).length > 0;
       if (starts && metadata.generation > (status?.observedGeneration ?? 0)) {
-        await this.#answerResize(pod, answer(pod));
+        // What has been allocated already needs no room, whatever was refused in between.
+        await this.#answerResize(pod, hasNothingToDo(object) ? 'Accept' : answer(pod));
       }
     } catch (error) {
       if (!isFailure(error, 'NotFound')) throw error;
@@ -363,6 +382,14 @@ function completedStatus(container: Container, time: AtTime): JsonObject {
 
 function statusesOf(pod: Pod): readonly ContainerStatus[] {
   return pod.status?.containerStatuses ?? [];
+}
+
+function hasNothingToDo(object: unknown): boolean {
+  const pod = podSchema.parse(object);
+  return pod.spec.containers.every(({ name, resources }) => {
+    const allocated = statusesOf(pod).find((status) => status.name === name)?.allocatedResources;
+    return isDeepStrictEqual(allocated, resources.requests ?? {});
+  });
 }
 
 function resizedStatuses(
