@@ -1,6 +1,7 @@
 /** Certificates in two Secrets of a real API server: made, rotated, healed, whoever dies meanwhile. */
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
+import { connect } from 'node:tls';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +14,7 @@ import type { CertificateStore } from '../../src/certificates/certificateStore';
 import { trustedOf } from '../../src/certificates/rotationPlan';
 import { PODS, STARTUP_CPU_BOOSTS, loadKubeConfig } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
-import { aCertificate } from '../support/certificates';
+import { aCertificate, writeCertificateFiles } from '../support/certificates';
 import {
   CertificateStage,
   HOUR_MS,
@@ -26,6 +27,8 @@ import {
 import { startControlPlane } from '../support/controlPlane';
 import type { ControlPlane } from '../support/controlPlane';
 import { eventually } from '../support/eventually';
+import { startProcess } from '../support/processes';
+import type { BoostProcess } from '../support/processes';
 import { ServiceAccount } from '../support/serviceAccount';
 import { installWebhooks } from '../support/webhooks';
 
@@ -210,8 +213,8 @@ describe('a rotation', () => {
       const { namespace } = stage.names;
       await stage.client.create({ ...STARTUP_CPU_BOOSTS, namespace }, aBoost({ namespace }));
       const settings = {
-        authorityLifetimeMs: 45_000,
-        servingLifetimeMs: 24_000,
+        authorityLifetimeMs: 60_000,
+        servingLifetimeMs: 36_000,
         publishWaitMs: 3_000,
       };
       const keepers = Array.from({ length: 3 }, () => stage.startKeeper({ settings }));
@@ -238,7 +241,7 @@ describe('a rotation', () => {
       const pods = createPodsAllTheTime(namespace, over.signal);
       const stepsSoFar = (): readonly unknown[] => keepers.flatMap(({ logger }) => stepsOf(logger));
       try {
-        await twice('NoLongerServed', stepsSoFar);
+        await untilTaken('NoLongerServed', stepsSoFar);
       } finally {
         over.abort();
       }
@@ -258,8 +261,8 @@ describe('a rotation', () => {
   );
 
   /** No limit of its own: certificates come and go with time, not with the speed of this machine. */
-  async function twice(step: string, steps: () => readonly unknown[]): Promise<void> {
-    while (steps().filter((each) => each === step).length < 2) await delay(100);
+  async function untilTaken(step: string, steps: () => readonly unknown[]): Promise<void> {
+    while (!steps().includes(step)) await delay(100);
   }
 
   async function createPodsAllTheTime(
@@ -578,5 +581,100 @@ describe('a server', () => {
       expect(text).toContain(`${name}{certificate="serving"} ${leaf}\n`);
       expect(await server.metrics.text()).toContain(`${name}{certificate="serving"} ${leaf}\n`);
     });
+  });
+});
+
+describe('the processes', () => {
+  let started: BoostProcess[] = [];
+
+  afterEach(async () => {
+    await Promise.all(started.map((each) => each.stop('SIGKILL')));
+    started = [];
+  });
+
+  async function start(
+    role: 'admission' | 'controller',
+    env: Readonly<Record<string, string>>,
+  ): Promise<BoostProcess> {
+    const { kubeconfigPath } = controlPlane;
+    const child = await startProcess(role, {
+      kubeconfigPath,
+      env: {
+        POD_NAMESPACE: stage.names.namespace,
+        CA_SECRET: stage.names.authoritySecret,
+        SERVING_SECRET: stage.names.servingSecret,
+        WEBHOOK_SERVICE: stage.names.service,
+        ...env,
+      },
+    });
+    started.push(child);
+    return child;
+  }
+
+  it('make, serve and publish a certificate by themselves, also if controllers are killed', async () => {
+    await stage.createEmptySecrets();
+    const env = { CERT_MODE: 'self-managed', CA_PUBLISH_WAIT_SECONDS: '1', WEBHOOK_BIND_ADDR: '' };
+    const [admission, another, first, second] = await Promise.all([
+      start('admission', env),
+      start('admission', env),
+      start('controller', env),
+      start('controller', env),
+    ]);
+    for (const { webhookUrl } of [admission, another]) {
+      await stage.registerEndpoint(Number(new URL(webhookUrl).port));
+    }
+    await installConfigurations();
+    await stage.untilSettled();
+    await first.stop('SIGKILL');
+    await second.stop('SIGKILL');
+    await stage.writeSecret('authoritySecret', {});
+    await stage.setBundle(MUTATING, '');
+    await start('controller', env);
+    await stage.untilSettled();
+    for (const each of [admission, another]) {
+      await eventually(async () => {
+        const response = await fetch(each.metricsUrl);
+        expect(await response.text()).toMatch(
+          /^startup_cpu_boost_certificate_expiry_seconds\{certificate="serving"\} \d+/m,
+        );
+        const port = Number(new URL(each.webhookUrl).port);
+        for (const bundle of await stage.bundles()) {
+          await trust(port, bundle);
+        }
+      });
+    }
+  });
+
+  async function trust(port: number, ca: string): Promise<void> {
+    const socket = connect({ host: '127.0.0.1', port, ca, servername: 'localhost' });
+    try {
+      await once(socket, 'secureConnect', { signal: AbortSignal.timeout(10_000) });
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  it('serve provided files that were replaced without a restart', async () => {
+    const admission = await start('admission', {});
+    const port = Number(new URL(admission.webhookUrl).port);
+    await trust(port, admission.caBundle);
+    const replaced = await aCertificate({ names: [stage.serverName] });
+    await writeCertificateFiles(admission.certificateFolder, replaced);
+    await eventually(() => trust(port, replaced.ca));
+    await expect(trust(port, admission.caBundle)).rejects.toThrow();
+  });
+
+  it('leave Secrets and caBundles alone where the certificate is provided', async () => {
+    const { ca } = await aCertificate();
+    await installConfigurations();
+    await stage.setBundle(MUTATING, ca);
+    const controller = await start('controller', { CERT_MODE: 'provided' });
+    await eventually(() => {
+      expect(controller.logs()).toContainEqual(expect.objectContaining({ message: 'leading' }));
+    });
+    const { state } = await stage.read();
+    expect(state.authorities.signer).toBeUndefined();
+    expect(state.serving).toBeUndefined();
+    expect(await stage.bundles()).toEqual([ca, '']);
   });
 });

@@ -463,7 +463,7 @@ class SteppedKeeper {
   #arrived: Promise<void>;
   #arrive: () => void = () => undefined;
   #isDead = false;
-  isResting = false;
+  #isResting = false;
 
   constructor(round: (gate: () => Promise<void>) => Promise<Round>) {
     this.#takeRound = round;
@@ -478,6 +478,16 @@ class SteppedKeeper {
     await this.#arrived;
   }
 
+  /** Until it finds nothing to do. */
+  async settle(): Promise<void> {
+    this.#isResting = false;
+    for (let calls = 0; calls < CALLS_TO_SETTLE && !this.#rests(); calls += 1) await this.go();
+  }
+
+  #rests(): boolean {
+    return this.#isResting;
+  }
+
   die(): void {
     this.#isDead = true;
   }
@@ -485,7 +495,7 @@ class SteppedKeeper {
   async #run(): Promise<void> {
     while (!this.#isDead) {
       try {
-        this.isResting = (await this.#takeRound(() => this.#gate())).kind === 'Rested';
+        this.#isResting = (await this.#takeRound(() => this.#gate())).kind === 'Rested';
       } catch (error) {
         if (!(error instanceof Conflict)) throw error;
       }
@@ -561,12 +571,7 @@ class Cluster {
   }
 
   async settle(): Promise<void> {
-    for (const keeper of this.keepers) {
-      keeper.isResting = false;
-      for (let calls = 0; calls < CALLS_TO_SETTLE && !keeper.isResting; calls += 1) {
-        await keeper.go();
-      }
-    }
+    for (const keeper of this.keepers) await keeper.settle();
   }
 
   hearAll(): void {

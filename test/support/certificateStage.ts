@@ -271,7 +271,7 @@ export class CertificateStage {
       const { authorities, serving } = snapshot.state;
       expect(authorities.hasResidue).toBe(false);
       const trusted = trustedOf(authorities);
-      expect(trusted).toHaveLength(1);
+      expect(trusted.map(({ fingerprint }) => fingerprint)).toHaveLength(1);
       expect(authorities.signer).toBeDefined();
       expect(serving?.x509.verify(trusted[0]?.x509.publicKey ?? failing())).toBe(true);
       const bundles = await this.bundles();

@@ -62,7 +62,8 @@ export class BoostProcess {
   readonly metricsUrl: string;
   readonly exited: Promise<Exit>;
   readonly #child: ChildProcess;
-  readonly #folder: string;
+  /** CERT_DIR, with the certificate that was provided. */
+  readonly certificateFolder: string;
   readonly #lines: string[] = [];
 
   private constructor(
@@ -79,7 +80,7 @@ export class BoostProcess {
     this.metricsUrl = `http://127.0.0.1:${ports.metrics}/metrics`;
     this.#child = child;
     this.caBundle = provided.certificate.ca;
-    this.#folder = provided.folder;
+    this.certificateFolder = provided.folder;
     this.exited = new Promise((resolve) => {
       child.once('close', (code, signal) => {
         resolve({ code, signal });
@@ -164,7 +165,7 @@ export class BoostProcess {
   async stop(signal: StopSignal = 'SIGTERM'): Promise<Exit> {
     this.#child.kill(signal);
     const exit = await this.exited;
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.certificateFolder, { recursive: true, force: true });
     return exit;
   }
 
