@@ -113,7 +113,7 @@ describe('revert-all beside the running operator', () => {
       Array.from({ length: 20 }, (_, index) => world.createPod(podNamed(`before-${index}`))),
     );
     await Promise.all(before.map((pod) => world.run(pod)));
-    const command = start();
+    const command = start('--timeout', '90s');
     const over = new AbortController();
     void command.ended.then(() => {
       over.abort();
