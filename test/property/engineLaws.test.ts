@@ -105,6 +105,8 @@ function reverted(target: JsonObject): JsonObject {
       case 'Nothing':
       case 'Wait':
       case 'MarkPending':
+      case 'MarkActive':
+      case 'MarkInfeasible':
       case 'Stuck':
         throw new Error(`${decision.kind} on the way back`);
     }

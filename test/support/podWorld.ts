@@ -182,6 +182,8 @@ export class PodWorld {
           break;
         }
         case 'MarkPending':
+        case 'MarkActive':
+        case 'MarkInfeasible':
         case 'Clear': {
           const after = applied(this.pod, decision.patch);
           expect(after.spec).toEqual(this.pod.spec);
