@@ -85,7 +85,9 @@ export async function readCertificateFiles(
 ): Promise<ServingCertificate> {
   const certificate = join(directory, 'tls.crt');
   const key = join(directory, 'tls.key');
-  const [certificateText, keyText] = await Promise.all([readText(certificate), readText(key)]);
+  // One after the other: of two files that are missing, always the same one is named.
+  const certificateText = await readText(certificate);
+  const keyText = await readText(key);
   return readCurrentCertificate(
     { name: certificate, text: certificateText },
     { name: key, text: keyText },
