@@ -10,6 +10,7 @@ import {
 import type {
   BoostDecision,
   BoostKnowledge,
+  JsonPatch,
   RevertDecision,
   RevertSettings,
 } from '../../src/boost-engine';
@@ -174,22 +175,13 @@ export class PodWorld {
       expect(this.#decide()).toEqual(decision);
       this.decisions.push(decision);
       switch (decision.kind) {
-        case 'Resize': {
-          const after = applied(this.pod, decision.patch);
-          expect(refusal(this.pod, after)).toBeUndefined();
-          this.resizes += 1;
-          this.#store(after);
-          break;
-        }
+        case 'Resize':
         case 'MarkPending':
         case 'MarkActive':
         case 'MarkInfeasible':
-        case 'Clear': {
-          const after = applied(this.pod, decision.patch);
-          expect(after.spec).toEqual(this.pod.spec);
-          this.pod = after;
+        case 'Clear':
+          this.#send(decision);
           break;
-        }
         case 'Wait':
           if (decision.for === 'Kubelet') this.#waitingSince ??= this.now;
           this.#wakeAt = decision.until;
@@ -201,6 +193,18 @@ export class PodWorld {
       }
     }
     throw new Error('the controller does not come to rest');
+  }
+
+  #send(step: Extract<RevertDecision, { readonly patch: JsonPatch }>): void {
+    const after = applied(this.pod, step.patch);
+    if (step.kind === 'Resize') {
+      expect(refusal(this.pod, after)).toBeUndefined();
+      this.resizes += 1;
+      this.#store(after);
+    } else {
+      expect(after.spec).toEqual(this.pod.spec);
+      this.pod = after;
+    }
   }
 
   /** What must hold whenever the controller rests. */
