@@ -155,12 +155,12 @@ export class ReconcileLoop {
   }
 
   queuePod(pod: JsonObject): void {
-    this.#queue.add(formatKey({ kind: 'Pod', ...nameOf(pod) }), 'critical');
+    this.#queue.add(formatKey({ ...nameOf(pod), kind: 'Pod' }), 'critical');
   }
 
   /** Reverts come first: a raise that comes late is a slow start, as without a boost. */
   queueRaise(name: ObjectName): void {
-    this.#queue.add(formatKey({ kind: 'Raise', ...name }), 'normal');
+    this.#queue.add(formatKey({ ...name, kind: 'Raise' }), 'normal');
   }
 
   /** Pods of the namespace that start and carry no boost. */
@@ -176,7 +176,7 @@ export class ReconcileLoop {
   /** The pods that run and may have missed the boost. */
   queueMissedPods(boost: ObjectName): void {
     if (this.#options.settings.catchUpMs === 0) return;
-    this.#queue.add(formatKey({ kind: 'MissedPods', ...boost }), 'normal');
+    this.#queue.add(formatKey({ ...boost, kind: 'MissedPods' }), 'normal');
   }
 
   /** A pod that left the watch may only have lost its label, unless that was taken off here. */
@@ -193,7 +193,7 @@ export class ReconcileLoop {
 
   queueStatus(name: ObjectName): void {
     const due = this.#options.clock.monotonic() + STATUS_DELAY_MS;
-    this.#queue.addAt(formatKey({ kind: 'Boost', ...name }), due, 'normal');
+    this.#queue.addAt(formatKey({ ...name, kind: 'Boost' }), due, 'normal');
   }
 
   async #reconcile(text: string): Promise<WorkResult> {
@@ -240,7 +240,7 @@ export class ReconcileLoop {
   #sweepOnce(): void {
     const { view, logger, metrics } = this.#options;
     const due = view.pods.filter((pod) => this.#reverter.isDue(pod));
-    const lost = due.filter((pod) => !this.#queue.has(formatKey({ kind: 'Pod', ...nameOf(pod) })));
+    const lost = due.filter((pod) => !this.#queue.has(formatKey({ ...nameOf(pod), kind: 'Pod' })));
     if (lost.length > 0) {
       metrics.sweepFindings.inc(lost.length);
       const pods = lost.slice(0, MAX_LOGGED_PODS).map((pod) => formatName(nameOf(pod)));
