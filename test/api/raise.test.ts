@@ -1,5 +1,7 @@
 /** Pods that are there get the boost that they missed, or had to wait for, in place, once, and exactly back. */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   BOOST_KEY,
@@ -8,6 +10,7 @@ import {
   decideRaise,
   ENDED_KEY,
   parseRecord,
+  readPod,
   SKIPPED_KEY,
 } from '../../src/boost-engine';
 import type { CpuResources, RaiseDecision } from '../../src/boost-engine';
@@ -33,6 +36,12 @@ const PRIORITY_CLASSES: ResourceRef = {
   plural: 'priorityclasses',
 };
 
+const VALIDATING: ResourceRef = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: 'validatingwebhookconfigurations',
+};
+
 let world: World;
 let admission: RunningAdmission;
 let namespace: string;
@@ -47,6 +56,8 @@ beforeAll(async () => {
 
 async function breakWebhooks(): Promise<void> {
   await installWebhooks(world.client, { ...admission.target, url: 'https://127.0.0.1:1' });
+  // That one fails where nobody answers, and boosts are made here.
+  await world.client.delete({ ...VALIDATING, name: 'startup-cpu-boost' });
 }
 
 afterAll(async () => {
@@ -104,13 +115,33 @@ async function untilRaised(pod: PodName, reason: string): Promise<void> {
 /** Another pod of the same boost, which goes the whole way: by then the first has had its chance. */
 async function expectUntouched(pod: PodName, expected: object = {}): Promise<void> {
   const before = await world.read(pod);
-  const witness = await createPod({ name: `witness-of-${pod.name}` });
+  const witness = await createPod({ name: `witness-${randomUUID()}` });
   await world.run(witness);
   await untilRaised(witness, 'CatchUp');
   const after = await world.read(pod);
   expect(after.generation).toBe(before.generation);
   expect(after.annotations).toEqual(before.annotations);
   expect(await look(pod)).toMatchObject({ cpu: ORIGINAL, state: undefined, ...expected });
+}
+
+/** Many pods at once: fails only when none of the rest has got there for as long as `eventually` waits. */
+async function untilAll(state: 'Active' | undefined, cpu: CpuResources): Promise<void> {
+  let left = Infinity;
+  while (left > 0) {
+    left = await eventually(async () => {
+      const { items } = await world.client.list(PODS, { namespace });
+      const now = items.filter((item) => {
+        const { containers, annotations } = readPod(item);
+        const parsed = parseRecord(annotations?.get(BOOST_KEY) ?? '');
+        const isThere =
+          parsed.kind === 'Record' ? parsed.record.state === state : state === undefined;
+        return !isThere || !isDeepStrictEqual(containers[0]?.cpu, cpu);
+      });
+      expect(now.length).toBeLessThan(Math.max(left, 1));
+      await delay(200);
+      return now.length;
+    });
+  }
 }
 
 async function catchUps(controller: RunningController): Promise<Record<string, number>> {
@@ -147,7 +178,7 @@ describe('a pod that was created while no webhook answered', () => {
     const pod = await createPod();
     await expectUntouched(pod);
     await world.kubelet.bind(pod);
-    await expectUntouched({ ...pod });
+    await expectUntouched(pod);
     await world.kubelet.running(pod);
     await untilRaised(pod, 'CatchUp');
   });
@@ -407,7 +438,6 @@ describe('a controller that is killed', () => {
   );
 
   it('amid a storm leaves no pod behind, and none boosted twice', async () => {
-    await createBoost();
     const pods = await Promise.all(
       Array.from({ length: 60 }, async (_, index) => {
         const pod = await createPod({ name: `app-${index}` });
@@ -415,31 +445,28 @@ describe('a controller that is killed', () => {
         return pod;
       }),
     );
-    const options = {
+    const first = await startProcess('controller', {
       kubeconfigPath: world.controlPlane.kubeconfigPath,
       env: { LEADER_ELECTION: 'false' },
-    };
-    const first = await startProcess('controller', options);
+    });
+    await createBoost();
     await eventually(async () => {
-      expect((await statesOf(pods)).filter((state) => state === 'Active').length).toBeGreaterThan(
-        3,
+      const states = await Promise.all(
+        pods.slice(0, 5).map(async (pod) => (await look(pod)).state),
       );
+      expect(states).toContain('Active');
     });
     await first.stop('SIGKILL');
     await startController();
-    await Promise.all(pods.map((pod) => untilRaised(pod, 'CatchUp')));
+    await untilAll('Active', BOOSTED);
     await Promise.all(pods.map((pod) => world.kubelet.ready(pod)));
-    await Promise.all(pods.map((pod) => world.untilReverted(pod, { app: ORIGINAL })));
+    await untilAll(undefined, ORIGINAL);
     // Raised once and lowered once.
     const generations = (await Promise.all(pods.map((pod) => world.read(pod)))).map(
       ({ generation }) => generation,
     );
     expect(new Set(generations)).toEqual(new Set([3]));
-  });
-
-  async function statesOf(pods: readonly PodName[]): Promise<readonly unknown[]> {
-    return Promise.all(pods.map(async (pod) => (await look(pod)).state));
-  }
+  }, 300_000);
 });
 
 describe('a pod that no node had room for with its boost', () => {
@@ -697,10 +724,15 @@ describe('a storm', () => {
   it('of 200 pods that missed their boost is worked through, each raised once and reverted', async () => {
     const controller = await startController();
     const names = Array.from({ length: 200 }, (_, index) => `storm-${index}`);
-    const pods = await Promise.all(names.map((name) => createPod({ name })));
-    for (const pod of pods) await world.run(pod);
+    const pods = await Promise.all(
+      names.map(async (name) => {
+        const pod = await createPod({ name });
+        await world.run(pod);
+        return pod;
+      }),
+    );
     const boost = await createBoost();
-    await Promise.all(pods.map((pod) => untilRaised(pod, 'CatchUp')));
+    await untilAll('Active', BOOSTED);
     expect(await catchUps(controller)).toEqual({ 'Raised CatchUp': 200 });
     await eventually(async () => {
       expect(await world.statusOf(boost)).toMatchObject({
@@ -708,7 +740,7 @@ describe('a storm', () => {
         boostedPods: 200,
       });
     });
-    for (const pod of pods) await world.kubelet.ready(pod);
-    await Promise.all(pods.map((pod) => world.untilReverted(pod, { app: ORIGINAL })));
-  });
+    await Promise.all(pods.map((pod) => world.kubelet.ready(pod)));
+    await untilAll(undefined, ORIGINAL);
+  }, 300_000);
 });
