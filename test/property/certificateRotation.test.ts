@@ -377,7 +377,7 @@ describe('from any state that the Secrets and caBundles can be in', () => {
           }
         },
       ),
-      { numRuns: Number(process.env.X_RUNS1 ?? 150) },
+      { numRuns: 150 },
     );
   }, 600_000);
 
@@ -656,7 +656,7 @@ describe('while keepers come, go and overtake each other', () => {
         expect(cluster.objects.bundles.mutating).toBe(bundleText(trusted));
         for (const keeper of cluster.keepers) keeper.die();
       }),
-      { numRuns: Number(process.env.X_RUNS ?? 40) },
+      { numRuns: 40 },
     );
   }, 600_000);
 });
