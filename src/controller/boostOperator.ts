@@ -73,13 +73,15 @@ export class BoostOperator extends ResilientOperator {
   }
 
   /**
-   * Takes over: judges every marked pod, then whatever changes.
+   * Takes over: judges every marked pod, then whatever changes. The streams are opened anew: the one
+   * that led before may have lost the Lease for the very network that has made ours silent.
    *
    * @param mayAct whether this process may act at this very moment
    */
   act(mayAct: () => boolean): void {
     const view = this.#view;
     if (view === undefined || this.#loop !== undefined) return;
+    for (const watch of this.watches) watch.reopen();
     const { mayRaise: isWanted = () => true, random = Math.random } = this.#options;
     const mayRaise = () => isWanted() && view.webhooks.mayRaise();
     this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, mayRaise, random });

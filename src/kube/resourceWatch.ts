@@ -48,6 +48,8 @@ export interface WatchStats {
   readonly failures: number;
 }
 
+type StreamEnd = 'ByServer' | 'Idle' | 'CheckDue' | 'Reopened' | 'Stopped';
+
 /** As client-go: https://github.com/kubernetes/client-go/blob/v0.36.3/tools/pager/pager.go */
 const PAGE_SIZE = 500;
 /** A page of 500 large pods from a server that has to read etcd. */
@@ -80,6 +82,8 @@ export class ResourceWatch {
   #resolveSynced: () => void = () => undefined;
   #isSynced = false;
   #loop: Promise<void> | undefined;
+  /** Ends the stream that is open, if one is. */
+  #endStream: ((reason: StreamEnd) => void) | undefined;
   #lastActivity: number;
   #lastAttempt: number;
   #hasFailed = false;
@@ -135,6 +139,14 @@ export class ResourceWatch {
 
   start(): void {
     this.#loop ??= this.#run();
+  }
+
+  /**
+   * Opens the stream anew from the version that it has reached: what a silent connection has
+   * swallowed comes at once, and not only when the silence is noticed. Nothing where none is open.
+   */
+  reopen(): void {
+    this.#endStream?.('Reopened');
   }
 
   /** Ends the stream; settles when the handler has returned and nothing runs any more. */
@@ -213,10 +225,13 @@ export class ResourceWatch {
     const { client, clock, resource, selection } = this.#options;
     const stop = this.#stopping.signal;
     const stream = new AbortController();
-    let ended: 'ByServer' | 'Idle' | 'CheckDue' | 'Stopped' = 'ByServer';
-    const end = (reason: typeof ended) => (): void => {
+    let ended: StreamEnd = 'ByServer';
+    const end = (reason: StreamEnd) => (): void => {
       ended = reason;
       stream.abort();
+    };
+    this.#endStream = (reason) => {
+      end(reason)();
     };
     const onStop = end('Stopped');
     stop.addEventListener('abort', onStop, { once: true });
@@ -245,6 +260,7 @@ export class ResourceWatch {
     } catch (error) {
       input = this.#failed(error, clock.monotonic() - openedAt);
     } finally {
+      this.#endStream = undefined;
       idleTimer.cancel();
       checkTimer.cancel();
       stop.removeEventListener('abort', onStop);
@@ -254,7 +270,7 @@ export class ResourceWatch {
   }
 
   #endInput(
-    ended: 'ByServer' | 'Idle' | 'CheckDue' | 'Stopped',
+    ended: StreamEnd,
     failure: WatchInput | undefined,
     livedMs: number,
   ): WatchInput {
@@ -263,7 +279,8 @@ export class ResourceWatch {
       case 'ByServer':
         return failure ?? closed;
       case 'CheckDue':
-        return { kind: 'CheckDue' };
+      case 'Reopened':
+        return { kind: ended };
       case 'Idle':
       case 'Stopped':
         return closed;

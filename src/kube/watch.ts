@@ -56,6 +56,8 @@ export type WatchInput =
   | ({ readonly kind: 'Closed' } & Ending)
   | ({ readonly kind: 'Failed'; readonly failure: ApiFailure } & Ending)
   | { readonly kind: 'CheckDue' }
+  /** The stream was ended in order to open it anew. */
+  | { readonly kind: 'Reopened' }
   | { readonly kind: 'Slept' };
 
 interface Ending {
@@ -136,6 +138,7 @@ function stepListing(state: EmptyState | ListingState, input: WatchInput): Watch
     case 'EventRead':
     case 'Closed':
     case 'CheckDue':
+    case 'Reopened':
     case 'Slept':
       return { state };
   }
@@ -161,6 +164,7 @@ function stepWatching(state: WatchingState, input: WatchInput): WatchStep {
       return { state: { ...state, kind: 'Checking', items: [] } };
     case 'PageListed':
     case 'CollectionAbsent':
+    case 'Reopened':
     case 'Slept':
       return { state };
   }
@@ -187,6 +191,7 @@ function stepChecking(state: CheckingState, input: WatchInput): WatchStep {
     case 'EventRead':
     case 'Closed':
     case 'CheckDue':
+    case 'Reopened':
     case 'Slept':
       return { state };
   }

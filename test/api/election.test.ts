@@ -1,9 +1,11 @@
 /** Several controllers: all Ready, one acts, and another one takes over whatever happens to it. */
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { LEASES } from '../../src/kube';
 import type { JsonObject } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
 import { eventually } from '../support/eventually';
+import { FaultProxy } from '../support/faultProxy';
 import type { PodName } from '../support/kubelet';
 import { objectAt } from '../support/objectAt';
 import { startProcess } from '../support/processes';
@@ -37,8 +39,7 @@ afterEach(async () => {
 });
 
 /** Resolves when it is Ready, which a standby is too. */
-function startReplica(): Promise<BoostProcess> {
-  const { kubeconfigPath } = world.controlPlane;
+function startReplica(kubeconfigPath = world.controlPlane.kubeconfigPath): Promise<BoostProcess> {
   // Each test has a Lease of its own.
   return startProcess('controller', { kubeconfigPath, env: { POD_NAMESPACE: namespace } });
 }
@@ -127,6 +128,31 @@ describe('of three controllers', () => {
     });
     await theLeader();
     await expectRevertedOnce(await startingPod('after'));
+  });
+
+  it('one whose watches are silent when it takes over hears at once what it has missed', async () => {
+    const leader = await theLeader();
+    await Promise.all(without(leader).map((replica) => replica.stop('SIGKILL')));
+    const proxy = await FaultProxy.start(world.controlPlane.kubeconfigPath);
+    const kubeconfigPath = join(world.controlPlane.dir, 'kubeconfig-proxy');
+    await proxy.writeKubeconfig(kubeconfigPath);
+    const next = await startReplica(kubeconfigPath);
+    replicas = [leader, next];
+    try {
+      await eventually(() => {
+        for (const resource of ['pods', 'startupcpuboosts', 'leases']) {
+          expect(proxy.openWatches({ resource })).toBe(1);
+        }
+      });
+      proxy.stallWatches();
+      const pod = await startingPod('never-heard-of');
+      await leader.stop('SIGKILL');
+      await theLeader([next]);
+      await expectRevertedOnce(pod);
+    } finally {
+      await next.stop('SIGKILL');
+      await proxy.stop();
+    }
   });
 
   it('one leads again after somebody has deleted the Lease', async () => {

@@ -199,6 +199,21 @@ describe('a resource watch', () => {
     await watch.stop();
   });
 
+  it('opens the stream anew on demand, at once and from where it was', async () => {
+    const streams = [[event('ADDED', pod('a', '6'))], [event('ADDED', pod('b', '7'))]];
+    const { client, watch, seen } = stage({ lists: [page('5')], streams });
+    watch.reopen();
+    await settled();
+    expect(client.watched).toHaveLength(1);
+    watch.reopen();
+    await settled();
+    expect(client.watched).toMatchObject([{ resourceVersion: '5' }, { resourceVersion: '6' }]);
+    expect(seen).toEqual(['ADDED a@6', 'ADDED b@7']);
+    expect(client.listed).toHaveLength(1);
+    expect(watch.stats().failures).toBe(0);
+    await watch.stop();
+  });
+
   it('goes on after a handler that throws, and says so', async () => {
     const seen: string[] = [];
     const { watch, errors } = stage(

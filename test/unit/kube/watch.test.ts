@@ -221,13 +221,15 @@ describe('an input that the state does not expect', () => {
     { kind: 'PageListed', page: { items: [], resourceVersion: '1' } },
     { kind: 'CollectionAbsent' },
     closed(0),
+    // Changes nothing anywhere: the stream is opened from the version that it has reached.
+    { kind: 'Reopened' },
   ];
   it.each([
-    ['Empty', empty, [0, 1, 2, 5]],
-    ['Listing', listing, [0, 1, 2, 5]],
-    ['Watching', watching, [0, 3, 4]],
-    ['Checking', checking, [0, 1, 2, 4, 5]],
-    ['BackingOff', { kind: 'BackingOff', ms: 1, then: watching } as const, [1, 2, 3, 4, 5]],
+    ['Empty', empty, [0, 1, 2, 5, 6]],
+    ['Listing', listing, [0, 1, 2, 5, 6]],
+    ['Watching', watching, [0, 3, 4, 6]],
+    ['Checking', checking, [0, 1, 2, 4, 5, 6]],
+    ['BackingOff', { kind: 'BackingOff', ms: 1, then: watching } as const, [1, 2, 3, 4, 5, 6]],
   ])('changes nothing in %s', (_, state, unexpected) => {
     for (const input of inputs.filter((_input, index) => unexpected.includes(index))) {
       expect(stepWatch(state, input)).toEqual({ state });
