@@ -1,5 +1,5 @@
 /** Keeps the certificates of the webhooks: one step of the plan after the other, for as long as it runs. */
-import { ApiError, ResourceWatch, SECRETS, sleep } from '../kube';
+import { ApiError, ResourceWatch, SECRETS, failureAction, sleep } from '../kube';
 import type { Clock, JsonObject, KubeClient, ResourceRef } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import { takeRound } from './certificateRound';
@@ -144,9 +144,15 @@ export class CertificateKeeper {
     }
     this.#failures += 1;
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
+    const fields = { error, failure: failure?.kind ?? 'Unknown', retryInMs: pauseMs };
+    // Such as an API server that is away: nobody has to do anything about the certificates.
+    if (failure !== undefined && failureAction(failure).kind === 'Retry') {
+      logger.warn(fields, 'the certificates cannot be kept up, trying again');
+      return pauseMs;
+    }
     const mayNotCreate = failure?.kind === 'Forbidden' && failure.request.startsWith('CREATE');
     logger.error(
-      { error, failure: failure?.kind ?? 'Unknown', retryInMs: pauseMs },
+      fields,
       mayNotCreate
         ? `the Secrets ${names.authoritySecret} and ${names.servingSecret} must be in namespace ${names.namespace}, empty at first: one is missing, and this process may not create it`
         : 'the certificates cannot be kept up, trying again',

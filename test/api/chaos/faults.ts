@@ -1,12 +1,14 @@
 /** Does the faults of a plan to a stage, in their order. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { STARTUP_CPU_BOOSTS } from '../../../src/kube';
+import { MUTATING, VALIDATING, WEBHOOK_CONFIGURATION } from '../../support/certificateStage';
 import { faultName } from './plan';
 import type { Fault, PlannedFault, Target } from './plan';
 import type { Replica } from './replica';
 import { persist, unless } from './retries';
 import { FIRST_SPECS, NAMESPACE, boostManifest, boostSpecBody } from './shapes';
 import type { BoostName, BoostSpec } from './shapes';
+import { SERVING_SECRET } from './stage';
 import type { ChaosStage } from './stage';
 
 const LOOK_AGAIN_MS = 100;
@@ -62,6 +64,12 @@ export class Faults {
       case 'RestartApiServer':
         this.#mend(this.#alone(() => this.#restartApiServer(fault.downMs)));
         return;
+      case 'EmptyServingSecret':
+        this.#mend(this.#alone(() => this.#emptyServingSecret()));
+        return;
+      case 'BlankBundles':
+        this.#mend(this.#alone(() => this.#blankBundles()));
+        return;
       case 'EditBoost':
         this.#mend(this.#alone(() => this.#editBoost(fault.boost, fault.spec)));
         return;
@@ -115,6 +123,20 @@ export class Faults {
     await controlPlane.stopApiServer();
     await delay(downMs);
     await controlPlane.startApiServer();
+  }
+
+  async #emptyServingSecret(): Promise<void> {
+    const patch = { type: 'merge', body: { data: null } } as const;
+    await persist(() => this.#stage.client.patch(SERVING_SECRET, patch));
+  }
+
+  async #blankBundles(): Promise<void> {
+    for (const resource of [MUTATING, VALIDATING]) {
+      const ref = { ...resource, name: WEBHOOK_CONFIGURATION };
+      const path = '/webhooks/0/clientConfig/caBundle';
+      const operations = [{ op: 'replace', path, value: '' }] as const;
+      await persist(() => this.#stage.client.patch(ref, { type: 'json', operations }));
+    }
   }
 
   async #editBoost(boost: BoostName, spec: BoostSpec): Promise<void> {

@@ -199,10 +199,8 @@ class PodJudge {
   /** What one write has changed. */
   #compare(before: PodStep, step: PodStep): void {
     if (before.state.rest !== step.state.rest) {
-      this.#violate(
-        'OtherFieldChanged',
-        `${step.action} by ${step.by}: ${before.state.rest} became ${step.state.rest}`,
-      );
+      const [was, is] = difference(before.state.rest, step.state.rest);
+      this.#violate('OtherFieldChanged', `${step.action} by ${step.by}: ${was} became ${is}`);
     }
     if (!isSameCpu(before.state.cpu, step.state.cpu)) {
       const writer = this.#writerOf(before, step);
@@ -359,6 +357,13 @@ function countFormerLeaders(events: readonly AuditEvent[], { roleOf }: HistoryRu
     }
   }
   return count;
+}
+
+/** Of two texts from where they differ on; a whole pod is nothing that a person reads. */
+function difference(one: string, other: string): readonly [string, string] {
+  const at = [...one].findIndex((character, index) => character !== other[index]);
+  const from = Math.max(0, (at < 0 ? one.length : at) - 40);
+  return [one.slice(from, from + 160), other.slice(from, from + 160)];
 }
 
 function isoTime(at: number): string {

@@ -39,6 +39,8 @@ export type Fault =
   /** Every open connection to the API server goes silent, without an end; new ones work. */
   | { readonly kind: 'Stall'; readonly target: Target }
   | { readonly kind: 'RestartApiServer'; readonly downMs: number }
+  /** The Secret that admission serves from is emptied, or the webhooks trust nobody any more. */
+  | { readonly kind: 'EmptyServingSecret' | 'BlankBundles' }
   | { readonly kind: 'EditBoost'; readonly boost: BoostName; readonly spec: BoostSpec }
   | { readonly kind: 'RecreateBoost'; readonly boost: BoostName; readonly goneMs: number };
 
@@ -146,6 +148,8 @@ const PACK: readonly FaultMaker[] = [
   (random) => ({ kind: 'Kill', target: STANDBY, downMs: downMs(random) }),
   (random) => ({ kind: 'Pause', target: STANDBY, forMs: pauseMs(random) }),
   (random) => ({ kind: 'RestartApiServer', downMs: random.between(200, 3_000) }),
+  () => ({ kind: 'EmptyServingSecret' }),
+  () => ({ kind: 'BlankBundles' }),
   editBoost,
   editBoost,
   (random) => ({
@@ -174,6 +178,10 @@ export function faultName(fault: Fault): string {
       return `${fault.kind.toLowerCase()} ${targetName(fault.target)}`;
     case 'RestartApiServer':
       return 'restart API server';
+    case 'EmptyServingSecret':
+      return 'empty serving Secret';
+    case 'BlankBundles':
+      return 'blank caBundles';
     case 'EditBoost':
       return 'edit boost';
     case 'RecreateBoost':

@@ -1,6 +1,7 @@
 /** Every state in which the API server has stored a pod, in order, and who brought it about. */
 import {
   BOOST_KEY,
+  ENDED_KEY,
   SKIPPED_KEY,
   fieldsOf,
   integerOf,
@@ -150,13 +151,13 @@ function partsOf(pod: unknown): {
   return { metadata: fieldsOf(fields.get('metadata')), spec: fields.get('spec') };
 }
 
+const OURS: readonly string[] = [BOOST_KEY, ENDED_KEY, SKIPPED_KEY];
+
 /** Spec and metadata without what we, the scheduler or a deletion may change. */
 function restOf(pod: unknown): string {
   const { metadata, spec } = partsOf(pod);
   const withoutOurs = (value: unknown): JsonObject =>
-    Object.fromEntries(
-      [...fieldsOf(value)].filter(([key]) => key !== BOOST_KEY && key !== SKIPPED_KEY),
-    );
+    Object.fromEntries([...fieldsOf(value)].filter(([key]) => !OURS.includes(key)));
   const containers = itemsOf(fieldsOf(spec).get('containers')).map((container) => {
     const resources = fieldsOf(fieldsOf(container).get('resources'));
     const lists = [...resources].map(([name, list]) => [name, without(list, ['cpu'])] as const);

@@ -1,18 +1,18 @@
 /** One replica of a role: a process that is ended and started again, and everything it has logged. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsonObject } from '../../../src/kube';
-import type { LoadBalancer } from '../../support/loadBalancer';
 import { startProcess } from '../../support/processes';
 import type { BoostProcess, Exit, ProcessOptions, Role, StopSignal } from '../../support/processes';
 import type { TcpProxy } from '../../support/tcpProxy';
+import type { AdmissionService } from './admissionService';
 
 export interface ReplicaOptions {
   readonly role: Role;
   readonly name: string;
   /** Its way to the API server. */
   readonly proxy: TcpProxy;
-  /** Where admission gets its connections from. */
-  readonly balancer: LoadBalancer;
+  /** What admission is part of. */
+  readonly service: AdmissionService;
   readonly options: ProcessOptions;
 }
 
@@ -42,11 +42,11 @@ export class Replica {
 
   /** Resolves when it is Ready. */
   async start(): Promise<void> {
-    const { role, balancer, options } = this.#options;
+    const { role, service, options } = this.#options;
     const child = await startProcess(role, options);
     this.#processes.push(child);
     this.#current = child;
-    if (role === 'admission') balancer.add(child);
+    if (role === 'admission') service.add(child);
     void child.exited.then((exit) => {
       if (this.#current === child) this.#report(`ended by itself: ${exitText(exit)}`);
     });
@@ -117,7 +117,7 @@ export class Replica {
     }, ENDS_WITHIN_MS);
     const exit = await child.stop(signal);
     clearTimeout(late);
-    this.#options.balancer.remove(child);
+    if (this.role === 'admission') this.#options.service.remove(child);
     const isExpected = signal === 'SIGTERM' ? exit.code === 0 : exit.signal === signal;
     if (!isExpected) this.#report(`after ${signal}: ${exitText(exit)}`);
   }

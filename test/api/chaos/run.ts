@@ -38,9 +38,15 @@ const STALE_MS = 170_000;
 /** After the last life: what a stale leader has not seen is seen by then, and the pods get their CPU back. */
 const QUIET_WITHIN_MS = 240_000;
 
+/**
+ * A controller that acts takes a moment; after a kill there is none for 6 s, and for longer where the
+ * API server is away or the next one is killed, too. Less than UNBOOSTED_START_MS.
+ */
+const CATCH_UP_WITHIN_MS = 20_000;
+
 const RULES: HistoryRules = {
   roleOf: roleOfUser,
-  catchUpWithinMs: undefined,
+  catchUpWithinMs: CATCH_UP_WITHIN_MS,
   staleMs: STALE_MS,
   deletedGraceMs: 5_000,
 };

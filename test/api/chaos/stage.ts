@@ -8,18 +8,18 @@ import {
 } from '@kubernetes/client-node';
 import { expect } from '@jest/globals';
 import { BOOST_KEY } from '../../../src/boost-engine';
-import { NAMESPACES, PODS, STARTUP_CPU_BOOSTS, loadKubeConfig } from '../../../src/kube';
+import { issueAuthority } from '../../../src/certificates';
+import { NAMESPACES, PODS, SECRETS, STARTUP_CPU_BOOSTS, loadKubeConfig } from '../../../src/kube';
 import type { JsonObject, KubeClient, ResourceRef } from '../../../src/kube';
 import { startControlPlane } from '../../support/controlPlane';
 import type { ControlPlane } from '../../support/controlPlane';
 import { eventually } from '../../support/eventually';
 import { KubeletPlayer } from '../../support/kubelet';
 import type { AutoKubelet } from '../../support/kubelet';
-import { LoadBalancer } from '../../support/loadBalancer';
 import type { Role } from '../../support/processes';
-import { writeServingCertificate } from '../../support/servingCertificate';
 import { TcpProxy } from '../../support/tcpProxy';
 import { installWebhooks } from '../../support/webhooks';
+import { AdmissionService } from './admissionService';
 import { REPLICAS } from './plan';
 import { Replica } from './replica';
 import { BOOSTS, FIRST_SPECS, NAMESPACE, boostManifest, podManifest } from './shapes';
@@ -35,14 +35,35 @@ const BINDINGS: ResourceRef = {
 /** Longer than any run. */
 const TOKEN_SECONDS = 86_400;
 
-/** Longer than the load balancer takes to hear that a replica is to stop. */
-const DRAIN_SECONDS = '3';
+/** By the defaults of docs/settings.md. */
+const SERVICE = { namespace: SYSTEM_NAMESPACE, name: 'startup-cpu-boost-webhook' };
+const CA_SECRET = { ...SECRETS, namespace: SYSTEM_NAMESPACE, name: 'startup-cpu-boost-ca' };
+export const SERVING_SECRET = { ...CA_SECRET, name: 'startup-cpu-boost-serving' };
+
+/**
+ * A third of it is longer than a silent watch goes unnoticed: a replica that has not heard of the next
+ * certificate serves one that is still valid.
+ */
+const CERTIFICATE_SECONDS = 600;
+/** Its life is over to two thirds so long after the start. */
+const ROTATION_AFTER_SECONDS = 15;
+
+const ENV = {
+  POD_NAMESPACE: SYSTEM_NAMESPACE,
+  // Longer than the load balancer takes to hear that a replica is to stop.
+  WEBHOOK_DRAIN_SECONDS: '3',
+  // At all addresses, since EndpointSlices may not have those of the loopback.
+  WEBHOOK_BIND_ADDR: '',
+  CERT_MODE: 'self-managed',
+  CA_LIFETIME_SECONDS: String(CERTIFICATE_SECONDS),
+  SERVING_LIFETIME_SECONDS: String(CERTIFICATE_SECONDS),
+  CA_PUBLISH_WAIT_SECONDS: '5',
+};
 
 export interface ChaosStage {
   readonly controlPlane: ControlPlane;
   readonly client: KubeClient;
   readonly kubelet: KubeletPlayer;
-  readonly balancer: LoadBalancer;
   readonly replicas: readonly Replica[];
   /** Ends all processes by SIGTERM, and says which of them did not end well. */
   stopReplicas(): Promise<void>;
@@ -52,44 +73,40 @@ export interface ChaosStage {
 
 export async function startStage(): Promise<ChaosStage> {
   const controlPlane = await startControlPlane({ crds: true, audit: true });
-  const { client, dir } = controlPlane;
+  const { client } = controlPlane;
   const kubelet = await KubeletPlayer.start(client);
   const auto = kubelet.auto();
-  const balancer = await LoadBalancer.start();
   await createNamespaces(client);
-  const certificate = await writeServingCertificate(join(dir, 'serving'));
+  const service = await AdmissionService.start(client, SERVICE);
+  await createOldAuthority(client);
   const replicas: Replica[] = [];
   for (const role of ['admission', 'controller'] as const) {
     for (let index = 1; index <= REPLICAS; index += 1) {
       const name = `${role}-${index}`;
       const proxy = await TcpProxy.start(apiPort(controlPlane));
       const kubeconfigPath = await writeKubeconfig(controlPlane, name, proxy.port);
-      const env = {
-        CERT_DIR: certificate.directory,
-        POD_NAMESPACE: SYSTEM_NAMESPACE,
-        WEBHOOK_DRAIN_SECONDS: DRAIN_SECONDS,
-      };
-      replicas.push(new Replica({ role, name, proxy, balancer, options: { kubeconfigPath, env } }));
+      replicas.push(
+        new Replica({ role, name, proxy, service, options: { kubeconfigPath, env: ENV } }),
+      );
     }
   }
+  // A controller fills the caBundles.
+  await installWebhooks(client, { url: service.url, namespaces: [NAMESPACE] });
   await Promise.all(replicas.map((replica) => replica.start()));
   for (const name of BOOSTS) {
     const boosts = { ...STARTUP_CPU_BOOSTS, namespace: NAMESPACE };
-    await client.create(boosts, boostManifest(name, FIRST_SPECS[name]));
+    await eventually(() => client.create(boosts, boostManifest(name, FIRST_SPECS[name])));
   }
-  const { caBundle } = certificate;
-  await installWebhooks(client, { url: balancer.url, caBundle, namespaces: [NAMESPACE] });
   await untilBoosting(client);
   return {
     controlPlane,
     client,
     kubelet,
-    balancer,
     replicas,
     stopReplicas: async () => {
       await Promise.all(replicas.map((replica) => replica.end()));
     },
-    stop: () => stopAll({ auto, balancer, replicas, controlPlane }),
+    stop: () => stopAll({ auto, service, replicas, controlPlane }),
   };
 }
 
@@ -102,14 +119,14 @@ export function roleOfUser(user: string): Role | 'Other' {
 
 interface Running {
   readonly auto: AutoKubelet;
-  readonly balancer: LoadBalancer;
+  readonly service: AdmissionService;
   readonly replicas: readonly Replica[];
   readonly controlPlane: ControlPlane;
 }
 
-async function stopAll({ auto, balancer, replicas, controlPlane }: Running): Promise<void> {
+async function stopAll({ auto, service, replicas, controlPlane }: Running): Promise<void> {
   await Promise.all(replicas.map((replica) => replica.destroy()));
-  await balancer.stop();
+  await service.stop();
   await auto.stop();
   await controlPlane.stop();
 }
@@ -129,6 +146,17 @@ async function createNamespaces(client: KubeClient): Promise<void> {
         name: `system:serviceaccounts:${SYSTEM_NAMESPACE}`,
       },
     ],
+  });
+}
+
+/** So that each run has a whole rotation, of a CA that is used and of what it has signed. */
+async function createOldAuthority(client: KubeClient): Promise<void> {
+  const lifetimeMs = CERTIFICATE_SECONDS * 1_000;
+  const age = (lifetimeMs * 2) / 3 - ROTATION_AFTER_SECONDS * 1_000;
+  const { certificate, key } = await issueAuthority({ now: Date.now() - age, lifetimeMs });
+  await client.create(CA_SECRET, {
+    ...namedObject('v1', 'Secret', CA_SECRET.name),
+    stringData: { 'ca.crt': certificate, 'ca.key': key },
   });
 }
 

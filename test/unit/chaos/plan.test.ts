@@ -25,8 +25,10 @@ describe('the plan of a chaos run', () => {
     const { faults } = makePlan({ ...LONG, seed });
     const kinds = new Set(faults.map(({ fault }) => faultName(fault)));
     expect([...kinds].sort()).toEqual([
+      'blank caBundles',
       'delete and recreate boost',
       'edit boost',
+      'empty serving Secret',
       'kill admission',
       'kill leader',
       'kill standby',
