@@ -1,5 +1,11 @@
 /** Where the certificates are: two Secrets and two webhook configurations of the API server. */
-import { ApiError, SECRETS, identityOf } from '../kube';
+import {
+  ApiError,
+  MUTATING_WEBHOOK_CONFIGURATIONS,
+  SECRETS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
+  identityOf,
+} from '../kube';
 import type { Clock, JsonObject, KubeClient, ObjectRef, ResourceRef } from '../kube';
 import type { Logger } from '../observability';
 import type { AuthorityCertificate } from './authority';
@@ -43,16 +49,8 @@ export interface CertificateStore {
 }
 
 export const WEBHOOK_CONFIGURATIONS: Readonly<Record<Configuration, ResourceRef>> = {
-  mutating: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    plural: 'mutatingwebhookconfigurations',
-  },
-  validating: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    plural: 'validatingwebhookconfigurations',
-  },
+  mutating: MUTATING_WEBHOOK_CONFIGURATIONS,
+  validating: VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 
 export interface ClusterCertificateStoreOptions {

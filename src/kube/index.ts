@@ -31,6 +31,7 @@ export {
   SECRETS,
   SELF_SUBJECT_ACCESS_REVIEWS,
   STARTUP_CPU_BOOSTS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
   describeRef,
 } from './resourceRef';
 export type { CollectionRef, ObjectRef, ResourceRef } from './resourceRef';

@@ -35,6 +35,11 @@ export const MUTATING_WEBHOOK_CONFIGURATIONS: ResourceRef = {
   version: 'v1',
   plural: 'mutatingwebhookconfigurations',
 };
+export const VALIDATING_WEBHOOK_CONFIGURATIONS: ResourceRef = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: 'validatingwebhookconfigurations',
+};
 export const SELF_SUBJECT_ACCESS_REVIEWS: ResourceRef = {
   group: 'authorization.k8s.io',
   version: 'v1',

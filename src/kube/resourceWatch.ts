@@ -269,11 +269,7 @@ export class ResourceWatch {
     return this.#take(state, this.#endInput(ended, input, clock.monotonic() - openedAt));
   }
 
-  #endInput(
-    ended: StreamEnd,
-    failure: WatchInput | undefined,
-    livedMs: number,
-  ): WatchInput {
+  #endInput(ended: StreamEnd, failure: WatchInput | undefined, livedMs: number): WatchInput {
     const closed: WatchInput = { kind: 'Closed', livedMs, random: this.#random() };
     switch (ended) {
       case 'ByServer':

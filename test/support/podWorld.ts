@@ -174,14 +174,11 @@ export class PodWorld {
       const decision = this.#decide();
       expect(this.#decide()).toEqual(decision);
       this.decisions.push(decision);
+      if ('patch' in decision) {
+        this.#send(decision);
+        continue;
+      }
       switch (decision.kind) {
-        case 'Resize':
-        case 'MarkPending':
-        case 'MarkActive':
-        case 'MarkInfeasible':
-        case 'Clear':
-          this.#send(decision);
-          break;
         case 'Wait':
           if (decision.for === 'Kubelet') this.#waitingSince ??= this.now;
           this.#wakeAt = decision.until;

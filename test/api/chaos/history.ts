@@ -361,7 +361,7 @@ function countFormerLeaders(events: readonly AuditEvent[], { roleOf }: HistoryRu
 
 /** Of two texts from where they differ on; a whole pod is nothing that a person reads. */
 function difference(one: string, other: string): readonly [string, string] {
-  const at = [...one].findIndex((character, index) => character !== other[index]);
+  const at = Array.from(one).findIndex((character, index) => character !== other[index]);
   const from = Math.max(0, (at < 0 ? one.length : at) - 40);
   return [one.slice(from, from + 160), other.slice(from, from + 160)];
 }
