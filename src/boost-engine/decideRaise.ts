@@ -44,6 +44,8 @@ export interface RaiseInput {
   /** The LimitRanges and ResourceQuotas of the namespace, plain JSON; none where left out. */
   readonly limitRanges?: readonly unknown[];
   readonly quotas?: readonly unknown[];
+  /** Names of the boosts that could not be taken back; none where left out. */
+  readonly notRevertible?: ReadonlySet<string>;
   /** Why the API server has refused to raise this very pod, where it has. */
   readonly refusal?: 'NoRoomOnNode' | 'RaiseRefused';
   /** Epoch milliseconds. */
@@ -123,6 +125,7 @@ function catchUp(pod: PodFacts, input: RaiseInput): RaiseDecision {
   if (boost === undefined) return leave('NoBoostMatches');
   const check = CATCH_UP_CHECKS.find(({ applies }) => applies(pod, boost, input));
   if (check !== undefined) return leave(check.code);
+  if (input.notRevertible?.has(boost.name) === true) return leave('NotRevertible');
   const end = boostEnd(pod, boost.duration, settings, now);
   if (isOver(end)) return leave('BoostOver');
   const values = raisedValues(pod, boost, input);
@@ -193,6 +196,7 @@ function markedStep(
     const patch = statePatch(pod, recordText, record, { state: 'Active', reason: cause });
     return { kind: 'MarkActive', cause, patch };
   }
+  if (input.notRevertible?.has(boost.name) === true) return leave('NotRevertible');
   if (changedByOther.length > 0) return giveUp(pod, recordText, 'ChangedByOther');
   const values = raisedValues(pod, boost, input);
   if (values.kind === 'Skip') return giveUp(pod, recordText, values.code);

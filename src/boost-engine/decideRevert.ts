@@ -31,6 +31,14 @@ export interface RevertSettings extends EndSettings, ConfirmSettings {
   readonly limitRangeDefaults: 'Avoid' | 'Accept';
 }
 
+/**
+ * Whether pods are raised in place:
+ * - `On`: the caller asks decideRaise about a pod whose boost is yet to come;
+ * - `Off`: such a boost is over as soon as the pod has a node;
+ * - `Unknown`: the caller does not know yet, and the pod waits.
+ */
+export type Raising = 'On' | 'Off' | 'Unknown';
+
 export interface RevertInput {
   /** The pod as the API server delivered it: plain JSON. */
   readonly pod: unknown;
@@ -42,11 +50,8 @@ export interface RevertInput {
    * does so for the first time.
    */
   readonly waitingSince?: number;
-  /**
-   * Whether the caller asks decideRaise about a pod whose boost is yet to come; left out, such a boost
-   * is over as soon as the pod has a node.
-   */
-  readonly mayRaise?: boolean;
+  /** `Off` where left out. */
+  readonly raising?: Raising;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly settings: RevertSettings;
@@ -209,24 +214,24 @@ function clearStep({ facts, recordText, record, plan, end }: BoostedPod): Revert
 /** A boost that is yet to come waits for a node, for its own return, or for decideRaise. */
 function waitForRaise(pod: BoostedPod, input: RevertInput): RevertDecision | undefined {
   const { facts, record, end } = pod;
-  if (facts.nodeName === undefined) {
-    if (end.kind === 'Ended' && end.reason === 'Unschedulable') {
-      const mark = markBefore(pod, end.reason);
-      if (mark !== undefined) return mark;
-    } else if (end.kind === 'Ended' || record.state !== 'Pending') {
-      return undefined;
-    }
-    return { kind: 'Wait', for: 'Node', ...untilOf(deletionTime(input)) };
-  }
+  if (facts.nodeName === undefined) return waitForNode(pod, input);
   const isToCome = record.state === 'Pending' && tellsBoostedValues(record);
-  if (!isToCome || end.kind === 'Ended' || input.mayRaise !== true) return undefined;
+  if (!isToCome || end.kind === 'Ended' || (input.raising ?? 'Off') === 'Off') return undefined;
   return { kind: 'Wait', for: isForRaise(pod, input) ? 'Raise' : 'End', ...untilOf(end.until) };
 }
 
+function waitForNode(pod: BoostedPod, input: RevertInput): RevertDecision | undefined {
+  const { record, end } = pod;
+  const isUnschedulable = end.kind === 'Ended' && end.reason === 'Unschedulable';
+  if (!isUnschedulable && (end.kind === 'Ended' || record.state !== 'Pending')) return undefined;
+  const mark = isUnschedulable ? markBefore(pod, end.reason) : undefined;
+  return mark ?? { kind: 'Wait', for: 'Node', ...untilOf(deletionTime(input)) };
+}
+
 /** Whether decideRaise can go on with the pod: it needs the boost itself. */
-function isForRaise({ facts }: BoostedPod, { mayRaise, boost }: RevertInput): boolean {
+function isForRaise({ facts }: BoostedPod, { raising, boost }: RevertInput): boolean {
   return (
-    mayRaise === true &&
+    raising === 'On' &&
     facts.nodeName !== undefined &&
     boost.kind === 'Present' &&
     boost.boost.kind === 'Valid'
@@ -237,9 +242,8 @@ function isForRaise({ facts }: BoostedPod, { mayRaise, boost }: RevertInput): bo
 function reasonOf({ state, reason }: BoostRecord, end: BoostEnd): EndReason {
   if (state === 'Infeasible' && reason !== undefined) return 'NoRoomOnNode';
   if (end.kind === 'Ended') return end.reason;
-  if (state === 'Pending')
-    return (reason ?? 'Unschedulable') === 'Unschedulable' ? 'Unschedulable' : 'NotRaised';
-  return 'AlreadyOriginal';
+  if (state !== 'Pending') return 'AlreadyOriginal';
+  return (reason ?? 'Unschedulable') === 'Unschedulable' ? 'Unschedulable' : 'NotRaised';
 }
 
 function endOfBoost(pod: PodFacts, { boost, now, settings }: RevertInput): BoostEnd {

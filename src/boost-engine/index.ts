@@ -26,7 +26,13 @@ export type { BoostDecision, BoostInput, WayBack } from './decideBoost';
 export { decideRaise } from './decideRaise';
 export type { RaiseDecision, RaiseInput, RaiseLeaveCode, RaiseSettings } from './decideRaise';
 export { decideRevert } from './decideRevert';
-export type { BoostKnowledge, RevertDecision, RevertInput, RevertSettings } from './decideRevert';
+export type {
+  BoostKnowledge,
+  Raising,
+  RevertDecision,
+  RevertInput,
+  RevertSettings,
+} from './decideRevert';
 export type { DurationPolicy, PodConditionPolicy } from './durationPolicy';
 export type { Issue } from './issue';
 export { fieldsOf, integerOf, isObject, itemsOf, textOf, timeOf } from './json';

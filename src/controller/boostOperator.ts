@@ -1,7 +1,7 @@
 /** The operator on the SDK: watches boosts and the pods that carry one, and says what to look at. */
 import { isDeepStrictEqual } from 'node:util';
 import { ResourceEventType } from '@dot-i/k8s-operator';
-import { BOOST_KEY } from '../boost-engine';
+import { BOOST_KEY, isRevertible, readMetadata } from '../boost-engine';
 import {
   LIMIT_RANGES,
   MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -22,6 +22,7 @@ import { ClusterView } from './clusterView';
 import { judgedPartOf } from './judgedPart';
 import { PodWebhooks } from './podWebhooks';
 import { nameOf } from './reconcileKey';
+import type { ObjectName } from './reconcileKey';
 import { ReconcileLoop } from './reconcileLoop';
 import type { ReconcileSettings } from './reconcileLoop';
 
@@ -47,6 +48,8 @@ export class BoostOperator extends ResilientOperator {
   #loop: ReconcileLoop | undefined;
   /** As last seen. */
   #webhooks: PodWebhooks['surroundings'] = {};
+  /** Uids of boosts that raise nothing, since it could not be taken back. */
+  readonly #notRevertible = new Set<string>();
 
   constructor(options: BoostOperatorOptions) {
     super(options);
@@ -82,9 +85,9 @@ export class BoostOperator extends ResilientOperator {
     const view = this.#view;
     if (view === undefined || this.#loop !== undefined) return;
     for (const watch of this.watches) watch.reopen();
-    const { mayRaise: isWanted = () => true, random = Math.random } = this.#options;
-    const mayRaise = () => isWanted() && view.webhooks.mayRaise();
-    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, mayRaise, random });
+    const { mayRaise = () => true, random = Math.random } = this.#options;
+    const raising = () => (mayRaise() ? view.webhooks.raising : 'Off');
+    this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, raising, random });
     this.#loop.start();
   }
 
@@ -171,13 +174,27 @@ export class BoostOperator extends ResilientOperator {
         this.#catalog.remove(object);
         break;
     }
+    const isChanged = this.#catalog.get(name.namespace, name.name) !== before;
     // A status of our own writing compiles to the boost that is there.
-    if (this.#catalog.get(name.namespace, name.name) !== before) {
-      for (const pod of this.#view?.podsOf(name) ?? []) this.#loop?.queuePod(pod);
-      this.#loop?.queueStartingPods(name.namespace);
-      this.#loop?.queueMissedPods(name);
-    }
+    if (this.#noteRevertible(object, type) || isChanged) this.#queuePodsOf(name);
     this.#loop?.queueStatus(name);
+  }
+
+  /** The pods that carry the boost, and those that may have missed it. */
+  #queuePodsOf(boost: ObjectName): void {
+    for (const pod of this.#view?.podsOf(boost) ?? []) this.#loop?.queuePod(pod);
+    this.#loop?.queueStartingPods(boost.namespace);
+    this.#loop?.queueMissedPods(boost);
+  }
+
+  /** True if the boost could not be taken back before, and now it can. */
+  #noteRevertible(boost: JsonObject, type: ResourceEventType): boolean {
+    const { uid = '' } = readMetadata(boost);
+    if (type === ResourceEventType.Deleted || isRevertible(boost)) {
+      return this.#notRevertible.delete(uid);
+    }
+    this.#notRevertible.add(uid);
+    return false;
   }
 
   #onPodEvent({ type, object }: RawResourceEvent): void {

@@ -1,5 +1,5 @@
 /** Gathers: what the watches have delivered, as the reconcilers ask for it. */
-import { BOOST_KEY, readMetadata } from '../boost-engine';
+import { BOOST_KEY, isRevertible, readMetadata } from '../boost-engine';
 import type { CompiledBoost } from '../boost-engine';
 import type { JsonObject, ResourceWatch } from '../kube';
 import type { BoostCatalog } from '../resources';
@@ -61,6 +61,10 @@ export class ClusterView {
     return this.watches.startingPods.cache.get(namespace, name);
   }
 
+  get startingPods(): readonly JsonObject[] {
+    return this.watches.startingPods.cache.list();
+  }
+
   startingPodsIn(namespace: string): readonly JsonObject[] {
     return this.watches.startingPods.cache.listNamespace(namespace);
   }
@@ -82,6 +86,14 @@ export class ClusterView {
 
   boostsIn(namespace: string): Iterable<CompiledBoost> {
     return this.#catalog.list(namespace);
+  }
+
+  /** Names of the boosts that could not be taken back, as their status says. */
+  notRevertibleIn(namespace: string): ReadonlySet<string> {
+    const boosts = this.watches.boosts.cache.listNamespace(namespace);
+    return new Set(
+      boosts.filter((boost) => !isRevertible(boost)).map((boost) => nameOf(boost).name),
+    );
   }
 
   quotasIn(namespace: string): readonly JsonObject[] {

@@ -1,6 +1,6 @@
 /** Raises pods that are there: gathers what is known, lets the engine decide, sends its steps. */
 import { BOOST_KEY, decideRaise, readMetadata } from '../boost-engine';
-import type { RaiseDecision, RaiseInput, RaiseSettings } from '../boost-engine';
+import type { RaiseDecision, RaiseInput, RaiseSettings, Raising } from '../boost-engine';
 import { ApiError, failureAction } from '../kube';
 import type { ApiFailure, Clock, JsonObject, KubeClient } from '../kube';
 import type { Logger, Metrics } from '../observability';
@@ -14,9 +14,9 @@ import type { WorkResult } from './workQueue';
 export interface PodRaiserOptions {
   readonly client: KubeClient;
   readonly view: ClusterView;
-  /** Whether this process may act, and raise anything, at this very moment; asked before each step. */
+  /** Whether this process may act, and pods are raised, at this very moment; asked before each step. */
   readonly mayAct: () => boolean;
-  readonly mayRaise: () => boolean;
+  readonly raising: () => Raising;
   readonly settings: RaiseSettings;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -85,8 +85,8 @@ export class PodRaiser {
   }
 
   get #isReady(): boolean {
-    const { view, mayRaise } = this.#options;
-    return view.isCompleteForRaises && mayRaise();
+    const { view, raising } = this.#options;
+    return view.isCompleteForRaises && raising() === 'On';
   }
 
   async #advance(name: ObjectName, first: JsonObject, source: PodSource): Promise<WorkResult> {
@@ -127,6 +127,7 @@ export class PodRaiser {
       boosts: view.boostsIn(namespace),
       limitRanges: view.limitRangesIn(namespace),
       quotas: view.quotasIn(namespace),
+      notRevertible: view.notRevertibleIn(namespace),
       ...(refusal === undefined ? {} : { refusal }),
       now: clock.now(),
       settings,

@@ -1,6 +1,6 @@
 /** Reconciles one boosted pod: gathers what is known, lets the engine decide, sends its patch. */
 import { decideRevert, readMetadata } from '../boost-engine';
-import type { RevertDecision, RevertSettings } from '../boost-engine';
+import type { Raising, RevertDecision, RevertSettings } from '../boost-engine';
 import { ApiError, failureAction } from '../kube';
 import type { ApiFailure, Clock, JsonObject, KubeClient, Patch } from '../kube';
 import type { Logger, Metrics } from '../observability';
@@ -21,7 +21,7 @@ export interface PodReverterOptions {
   /** Hears of each refusal that repeating does not end. */
   readonly onRefused?: (pod: ObjectName) => void;
   readonly settings: RevertSettings;
-  readonly mayRaise: () => boolean;
+  readonly raising: () => Raising;
   /** Hears of a pod whose boost may be yet to come. */
   readonly onRaise: (pod: ObjectName) => void;
   readonly clock: Clock;
@@ -100,7 +100,7 @@ export class PodReverter {
   }
 
   #decide(pod: JsonObject): RevertDecision {
-    const { boosts, clock, mayRaise, settings, view } = this.#options;
+    const { boosts, clock, raising, settings, view } = this.#options;
     const { uid } = readMetadata(pod);
     const noted = this.#waiting.get(formatName(nameOf(pod)));
     const waiting = noted?.uid === uid ? noted : undefined;
@@ -109,7 +109,7 @@ export class PodReverter {
       boost: boosts.knowledgeFor(pod),
       limitRanges: view.limitRangesIn(nameOf(pod).namespace),
       ...(waiting === undefined ? {} : { waitingSince: waiting.since }),
-      mayRaise: mayRaise(),
+      raising: raising(),
       now: clock.now(),
       settings,
     });

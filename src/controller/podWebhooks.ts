@@ -1,6 +1,6 @@
 /** The webhooks that boost pods: ours, whether it was stopped, and those of others. */
 import { fieldsOf, itemsOf, jsonPointer, readMetadata, textOf } from '../boost-engine';
-import type { BoostSurroundings, JsonPatch } from '../boost-engine';
+import type { BoostSurroundings, JsonPatch, Raising } from '../boost-engine';
 import type { JsonObject, ResourceWatch } from '../kube';
 import { POD_WEBHOOK } from '../resources';
 
@@ -45,11 +45,12 @@ export class PodWebhooks {
   }
 
   /**
-   * Whether pods may be raised: not while the stop mark is there, and not before it could have been
-   * seen. Where configurations may not be read at all there is no stop mark either.
+   * Whether pods are raised: not while the stop mark is there, and not before it could have been seen.
+   * Where configurations may not be read at all there is no stop mark either.
    */
-  mayRaise(): boolean {
-    return this.watch.isSynced ? !this.#isStopped : this.watch.stats().failures > 0;
+  get raising(): Raising {
+    if (this.watch.isSynced) return this.#isStopped ? 'Off' : 'On';
+    return this.watch.stats().failures > 0 ? 'On' : 'Unknown';
   }
 
   get #isStopped(): boolean {

@@ -1,5 +1,5 @@
 /** The acting part of the controller: a queue of pods and boosts, and what is done with each. */
-import type { RaiseSettings, RevertSettings } from '../boost-engine';
+import type { RaiseSettings, Raising, RevertSettings } from '../boost-engine';
 import { ApiError, failureAction } from '../kube';
 import type { Clock, JsonObject, KubeClient } from '../kube';
 import type { Logger, Metrics } from '../observability';
@@ -30,8 +30,8 @@ export interface ReconcileLoopOptions {
   readonly view: ClusterView;
   /** Whether this process may act at this very moment; asked before each piece of work. */
   readonly mayAct: () => boolean;
-  /** Whether pods may be raised in place at this very moment. */
-  readonly mayRaise: () => boolean;
+  /** Whether pods are raised in place at this very moment. */
+  readonly raising: () => Raising;
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -238,16 +238,24 @@ export class ReconcileLoop {
    * no timer: it is counted, since only a fault loses those.
    */
   #sweepOnce(): void {
-    const { view, logger, metrics } = this.#options;
-    const due = view.pods.filter((pod) => this.#reverter.isDue(pod));
-    const lost = due.filter((pod) => !this.#queue.has(formatKey({ ...nameOf(pod), kind: 'Pod' })));
-    if (lost.length > 0) {
-      metrics.sweepFindings.inc(lost.length);
-      const pods = lost.slice(0, MAX_LOGGED_PODS).map((pod) => formatName(nameOf(pod)));
-      logger.warn({ pods, count: lost.length }, 'the sweep found pods that were due');
-    }
-    for (const pod of due) this.queuePod(pod);
+    const { view } = this.#options;
+    const reverts = view.pods.filter((pod) => this.#reverter.isDue(pod)).map(nameOf);
+    const raises = [...view.pods, ...view.startingPods]
+      .filter((pod) => this.#raiser.isDue(pod))
+      .map(nameOf);
+    this.#count(reverts.filter((pod) => !this.#queue.has(formatKey({ ...pod, kind: 'Pod' }))));
+    this.#count(raises.filter((pod) => !this.#queue.has(formatKey({ ...pod, kind: 'Raise' }))));
+    for (const pod of reverts) this.#queue.add(formatKey({ ...pod, kind: 'Pod' }), 'critical');
+    for (const pod of raises) this.queueRaise(pod);
     this.#directory.forgetUnnamed();
+  }
+
+  #count(lost: readonly ObjectName[]): void {
+    if (lost.length === 0) return;
+    const { logger, metrics } = this.#options;
+    metrics.sweepFindings.inc(lost.length);
+    const pods = lost.slice(0, MAX_LOGGED_PODS).map(formatName);
+    logger.warn({ pods, count: lost.length }, 'the sweep found pods that were due');
   }
 
   /** A pod that lost its label while no controller ran is in no watch, and no event tells of it. */

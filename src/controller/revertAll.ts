@@ -133,7 +133,7 @@ export class RevertAll {
       },
       boosts: { knowledgeFor: () => ({ kind: 'Absent', since: 0 }) },
       stuckPods: this.#stuckPods,
-      mayRaise: () => false,
+      raising: () => 'Off',
       onRaise: () => undefined,
       // The boost counts as deleted since 1970, so no other time matters.
       settings: { ...settings, boostDeletedGraceMs: 0, maximumBoostMs: 0, unschedulableGraceMs: 0 },

@@ -1,5 +1,6 @@
 /** Webhook configurations: whose boosts pods, and the mark that stops ours. */
 import { describe, expect, it } from '@jest/globals';
+import type { Raising } from '../../../src/boost-engine';
 import {
   PodWebhooks,
   STOP_MARK,
@@ -130,15 +131,15 @@ describe('a controller', () => {
   const listed = (...items: readonly JsonObject[]) =>
     watching({ lists: [{ items, resourceVersion: '1' }] });
 
-  it.each<[string, Promise<PodWebhooks>, boolean]>([
-    ['may raise pods while the webhook serves', listed(configuration(OURS, webhook())), true],
+  it.each<[string, Promise<PodWebhooks>, Raising]>([
+    ['may raise pods while the webhook serves', listed(configuration(OURS, webhook())), 'On'],
     [
       'may raise none while the webhook is stopped',
       listed(stopped(configuration(OURS, webhook()))),
-      false,
+      'Off',
     ],
-    ['may raise pods where there is no configuration', listed(), true],
-    ['may raise none before it has looked', watching({}), false],
+    ['may raise pods where there is no configuration', listed(), 'On'],
+    ['does not know before it has looked', watching({}), 'Unknown'],
     [
       'may raise pods where it must not look',
       watching({
@@ -156,10 +157,10 @@ describe('a controller', () => {
           },
         ],
       }),
-      true,
+      'On',
     ],
   ])('%s', async (_what, webhooks, expected) => {
-    expect((await webhooks).mayRaise()).toBe(expected);
+    expect((await webhooks).raising).toBe(expected);
   });
 
   it('tells nothing of what it has not read', async () => {
