@@ -287,12 +287,12 @@ function admitted(pod: JsonObject, boost: JsonObject): BoostDecision {
   return decideBoost({ pod, namespace: 'default', boosts: [compileBoost(boost)], now: NOON });
 }
 
-function secondOf(time: number): string {
+export function secondOf(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
 /** Milli-cores by container and list; what is absent is undefined. */
-function valuesOf(pod: JsonObject): Values {
+export function valuesOf(pod: JsonObject): Values {
   return new Map(
     containersOf(pod).flatMap(({ name, request, limit }) => [
       [`${name} requests`, request] as const,
@@ -302,7 +302,7 @@ function valuesOf(pod: JsonObject): Values {
 }
 
 /** Why the API server would not take the resize: ValidatePodResize. */
-function refusal(before: JsonObject, after: JsonObject): string | undefined {
+export function refusal(before: JsonObject, after: JsonObject): string | undefined {
   const qosOf = (pod: JsonObject) =>
     simpleQos([...containersOf(pod), ...containersOf(pod, 'initContainers')]);
   if (qosOf(before) !== qosOf(after)) return 'the QoS class would change';

@@ -203,6 +203,7 @@ describe('a pod that missed its boost', () => {
     ['OlderThanBoost', {}, { boosts: [storedBoost({ metadata: { creationTimestamp: null } })] }],
     ['NamespaceExcluded', {}, { settings: { catchUpExcludedNamespaces: ['default'] } }],
     ['BoostOver', {}, { boosts: [storedBoost({ durationPolicy: untilSeconds(10) })] }],
+    ['NotRevertible', {}, { notRevertible: new Set(['boost']) }],
     ['SystemCritical', { spec: { priority: 2_000_001_000 } }, {}],
     ['StaticPod', { annotations: { 'kubernetes.io/config.mirror': 'x' } }, {}],
     ['WindowsPod', { spec: { os: { name: 'windows' } } }, {}],
@@ -353,6 +354,7 @@ describe('a pod whose boost is yet to come', () => {
     ['NoBoostMatches', {}, {}, { boosts: [storedBoost({ namespace: 'other' })] }],
     ['NoBoostMatches', {}, {}, { boosts: [storedBoost({ containerPolicies: [] })] }],
     ['BoostOver', {}, { status: { conditions: [condition('Ready', 'True')] } }, {}],
+    ['NotRevertible', {}, {}, { notRevertible: new Set(['boost']) }],
     ['PodFinished', {}, { status: { phase: 'Failed' } }, {}],
   ])('is not for this decision: %s', (code, record, overrides, asked) => {
     expect(decide(markedPod(record, overrides), asked)).toMatchObject({ kind: 'Leave', code });

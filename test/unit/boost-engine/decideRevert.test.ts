@@ -8,7 +8,12 @@ import {
   readPod,
   SKIPPED_KEY,
 } from '../../../src/boost-engine';
-import type { BoostKnowledge, RevertDecision, RevertSettings } from '../../../src/boost-engine';
+import type {
+  BoostKnowledge,
+  Raising,
+  RevertDecision,
+  RevertSettings,
+} from '../../../src/boost-engine';
 import type { JsonObject } from '../../../src/kube';
 import { aBoost, aContainer, aPod, UNTIL_READY } from '../../support/builders';
 import { applied, hasMarker, resourcesOf } from '../../support/engineLaws';
@@ -95,6 +100,7 @@ interface Asked {
   readonly now?: number;
   readonly waitingSince?: number;
   readonly limitRanges?: readonly unknown[];
+  readonly raising?: Raising;
   readonly settings?: Partial<RevertSettings>;
 }
 
@@ -256,6 +262,130 @@ describe('a pod that no node has room for', () => {
     expect(decide(pod, { boost: ABSENT, now: SCHEDULED + 10 * SECOND })).toMatchObject({
       kind: 'Clear',
       reason: 'BoostDeleted',
+    });
+  });
+});
+
+describe('a boost that is yet to come', () => {
+  const PENDING = { ...RECORD, state: 'Pending', reason: 'MightPreempt' };
+  const waiting = (overrides: Boosted = {}) =>
+    boostedPod({ record: PENDING, resources: ORIGINAL, ...overrides });
+  const until = SCHEDULED + MAXIMUM;
+
+  it.each<[string, Asked, RevertDecision | object]>([
+    ['is for decideRaise', { raising: 'On' }, { kind: 'Wait', for: 'Raise', until }],
+    ['waits while that is not known', { raising: 'Unknown' }, { kind: 'Wait', for: 'End', until }],
+    ['is over where nothing is raised', { raising: 'Off' }, { kind: 'Clear', reason: 'NotRaised' }],
+    [
+      'waits while its boost may come back',
+      { raising: 'On', boost: ABSENT },
+      { kind: 'Wait', for: 'End', until: SCHEDULED + 10 * SECOND },
+    ],
+    ['waits while its boost is not known', { raising: 'On', boost: UNKNOWN }, { for: 'End' }],
+    [
+      'waits while its boost is invalid',
+      { raising: 'On', boost: { kind: 'Present', boost: compileBoost({}) } },
+      { kind: 'Wait', for: 'End', until },
+    ],
+    [
+      'is over with its boost',
+      { raising: 'On', boost: ABSENT, now: SCHEDULED + 10 * SECOND },
+      { kind: 'Clear', reason: 'BoostDeleted' },
+    ],
+    [
+      'is over when its time is',
+      { raising: 'On', now: until },
+      { kind: 'Clear', reason: 'MaximumElapsed' },
+    ],
+  ])('%s', (_what, asked, expected) => {
+    expect(decide(waiting(), asked)).toMatchObject(expected);
+  });
+
+  it('waits for a node, whether it is raised later or not', () => {
+    for (const raising of ['On', 'Off', 'Unknown'] as const) {
+      const pod = waiting({ spec: { nodeName: '' }, status: { conditions: [] } });
+      expect(decide(pod, { raising })).toEqual({ kind: 'Wait', for: 'Node' });
+    }
+  });
+
+  it('is over when the pod was ready before', () => {
+    const decision = decide(waiting({ conditions: [ready] }), { raising: 'On' });
+    expect(decision).toMatchObject({ kind: 'Clear', reason: 'ConditionMet' });
+    const cleared = after(waiting({ conditions: [ready] }), decision);
+    expect(readPod(cleared).annotations).toEqual(new Map([[ENDED_KEY, 'ConditionMet']]));
+  });
+
+  it("of upstream's making is over as soon as the pod has a node: it names no values", () => {
+    const record = { state: 'Pending', initCPURequests: { app: '250m' } };
+    const pod = waiting({ record, resources: resources('250m') });
+    expect(decide(pod, { raising: 'On' })).toMatchObject({ kind: 'Clear' });
+  });
+
+  it('and that came, but was not noted yet, is noted before it goes back', () => {
+    const raised = waiting({ resources: BOOSTED });
+    expect(decide(raised, { raising: 'On' })).toEqual({ kind: 'Wait', for: 'Raise', until });
+    const over = waiting({ resources: BOOSTED, conditions: [ready] });
+    const mark = decide(over, { raising: 'On' });
+    expect(mark).toMatchObject({ kind: 'MarkActive', reason: 'ConditionMet' });
+    const marked = after(over, mark);
+    expect(recordIn(marked)).toEqual({ ...PENDING, state: 'Active' });
+    expect(resourcesOf(after(marked, decide(marked)))).toEqual([ORIGINAL]);
+  });
+});
+
+describe('a raise in place that the node has no room for', () => {
+  const RAISED = { ...RECORD, reason: 'CatchUp' };
+  const held = (reason: string) => ({ type: 'PodResizePending', status: 'True', reason });
+  const statuses = (cpu: string) => [{ name: 'app', allocatedResources: { cpu } }];
+  const refused = (record: object, reason = 'Deferred', overrides: Boosted = {}) =>
+    boostedPod({
+      record,
+      conditions: [held(reason)],
+      ...overrides,
+      status: {
+        conditions: [scheduled, held(reason)],
+        containerStatuses: statuses('250m'),
+        ...overrides.status,
+      },
+    });
+
+  it.each(['Deferred', 'Infeasible'])('(%s) goes back at once, noted first', (reason) => {
+    for (const record of [RAISED, { ...RAISED, state: 'Pending' }]) {
+      const pod = refused(record, reason);
+      const mark = decide(pod, { raising: 'On' });
+      expect(mark).toMatchObject({ kind: 'MarkInfeasible', reason: 'NoRoomOnNode' });
+      const marked = after(pod, mark);
+      expect(recordIn(marked)).toEqual({ ...RAISED, state: 'Infeasible' });
+      const decision = decide(marked, { raising: 'On' });
+      expect(decision).toMatchObject({ kind: 'Resize', reason: 'NoRoomOnNode' });
+      expect(resourcesOf(after(marked, decision))).toEqual([ORIGINAL]);
+    }
+  });
+
+  it('goes back, once that is noted, although the node has room by then', () => {
+    const pod = boostedPod({ record: { ...RAISED, state: 'Infeasible' } });
+    expect(decide(pod)).toMatchObject({ kind: 'Resize', reason: 'NoRoomOnNode' });
+  });
+
+  it('and is back, is cleared with the reason, when the kubelet has seen it', () => {
+    const record = { ...RAISED, state: 'Infeasible' };
+    const stale = refused(record, 'Infeasible', {
+      resources: ORIGINAL,
+      status: { observedGeneration: 2 },
+    });
+    expect(decide(stale)).toMatchObject({ kind: 'Wait', for: 'Kubelet' });
+    const back = boostedPod({ record, resources: ORIGINAL, conditions: [ready] });
+    expect(decide(back)).toMatchObject({ kind: 'Clear', reason: 'NoRoomOnNode' });
+  });
+
+  it.each<[string, object, Boosted]>([
+    ['boosts at creation', RECORD, {}],
+    ['resizes of others', RAISED, { status: { containerStatuses: statuses('500m') } }],
+    ['an answer to an earlier resize', RAISED, { status: { observedGeneration: 2 } }],
+  ])('is not confused with %s', (_what, record, overrides) => {
+    expect(decide(refused(record, 'Deferred', overrides))).toMatchObject({
+      kind: 'Wait',
+      for: 'End',
     });
   });
 });
