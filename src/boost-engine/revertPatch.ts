@@ -101,7 +101,11 @@ export type Farewell =
   | { readonly kind: 'Ended'; readonly reason: EndReason }
   | { readonly kind: 'Skipped'; readonly code: string };
 
-/** Takes the marker off the pod, the record and the label, and leaves the reason on it. */
+/**
+ * Takes the marker off the pod, the record and the label, and leaves the reason on it. Only while the
+ * CPU is as it was judged: a raise leaves the record as it is, and a pod that has been raised since
+ * must not lose what tells of it.
+ */
 export function clearPatch(pod: PodFacts, recordText: string, farewell: Farewell): JsonPatch {
   const [key, value] =
     farewell.kind === 'Ended' ? [ENDED_KEY, farewell.reason] : [SKIPPED_KEY, farewell.code];
@@ -109,6 +113,7 @@ export function clearPatch(pod: PodFacts, recordText: string, farewell: Farewell
     pod[map]?.has(key) === true ? [{ op: 'remove', path: jsonPointer('metadata', map, key) }] : [];
   return [
     ...guards(pod, recordText),
+    ...pod.containers.filter(hasCpu).flatMap(cpuGuards),
     ...remove('annotations', BOOST_KEY),
     ...remove('annotations', SKIPPED_KEY),
     ...remove('labels', BOOST_KEY),
@@ -216,29 +221,49 @@ function isAbove(present: string, original: string): boolean {
   return a !== undefined && b !== undefined && a > b;
 }
 
-/** `test` compares text, so it carries the value just as the API server delivered it. */
 function operations({ container, changes }: ContainerChanges): JsonPatchOperation[] {
-  const base = ['spec', 'containers', container.index] as const;
   return [
-    { op: 'test', path: jsonPointer(...base, 'name'), value: container.name },
-    ...changes.flatMap(({ resource, from, to }): JsonPatchOperation[] => {
-      const list = jsonPointer(...base, 'resources', resource);
-      const path = `${list}/cpu`;
-      if (from !== undefined) {
-        return [
-          { op: 'test', path, value: from },
-          { op: 'replace', path, value: to },
-        ];
-      }
-      return container[resource] === undefined
-        ? [
-            { op: 'test', path: list, value: null },
-            { op: 'add', path: list, value: { cpu: to } },
-          ]
-        : [
-            { op: 'test', path, value: null },
-            { op: 'add', path, value: to },
-          ];
-    }),
+    nameGuard(container),
+    ...changes.flatMap(({ resource, to }) => [
+      cpuGuard(container, resource),
+      setCpu(container, resource, to),
+    ]),
   ];
+}
+
+/** One without is never raised. */
+function hasCpu({ cpu }: ContainerFacts): boolean {
+  return cpu.request !== undefined || cpu.limit !== undefined;
+}
+
+/** The container has the CPU that it was judged by. */
+function cpuGuards(container: ContainerFacts): JsonPatchOperation[] {
+  return [nameGuard(container), cpuGuard(container, 'requests'), cpuGuard(container, 'limits')];
+}
+
+function nameGuard({ index, name }: ContainerFacts): JsonPatchOperation {
+  return { op: 'test', path: jsonPointer('spec', 'containers', index, 'name'), value: name };
+}
+
+/** `test` compares text, so it carries the value just as the API server delivered it. */
+function cpuGuard(container: ContainerFacts, resource: CpuChange['resource']): JsonPatchOperation {
+  const list = listPath(container, resource);
+  return container[resource] === undefined
+    ? { op: 'test', path: list, value: null }
+    : { op: 'test', path: `${list}/cpu`, value: container.cpu[KEYS[resource]] ?? null };
+}
+
+function setCpu(
+  container: ContainerFacts,
+  resource: CpuChange['resource'],
+  value: string,
+): JsonPatchOperation {
+  const list = listPath(container, resource);
+  if (container[resource] === undefined) return { op: 'add', path: list, value: { cpu: value } };
+  const op = container.cpu[KEYS[resource]] === undefined ? 'add' : 'replace';
+  return { op, path: `${list}/cpu`, value };
+}
+
+function listPath({ index }: ContainerFacts, resource: CpuChange['resource']): string {
+  return jsonPointer('spec', 'containers', index, 'resources', resource);
 }

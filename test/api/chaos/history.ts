@@ -302,14 +302,17 @@ class PodJudge {
   }
 
   /**
-   * Not where its boost was away meanwhile, nor where the pod was deleted or Ready before anybody
-   * could catch up.
+   * Not where its boost was away meanwhile, nor where the pod was deleted or its boost over before
+   * anybody could catch up.
    */
   #mustBeBoosted({ receivedAt, at }: PodStep): boolean {
     const { spans, rules, timeline, listedAt } = this.#pod;
+    const { scheduledAt, readyAt, deletedAt = listedAt } = timeline;
     const until = at + (rules.catchUpWithinMs ?? 0);
-    const endOfStart = Math.min(timeline.readyAt ?? listedAt, timeline.deletedAt ?? listedAt);
-    return isPresent(spans, receivedAt, until) && endOfStart > until;
+    const moments = { boostedAt: at, scheduledAt, readyAt };
+    const end = endOfBoost(spans, moments, rules.deletedGraceMs) ?? listedAt;
+    const ends = [deletedAt, readyAt ?? listedAt, end, listedAt];
+    return isPresent(spans, receivedAt, until) && Math.min(...ends) > until;
   }
 
   #isBoostOf(cpu: CpuMap, at: number): boolean {
@@ -361,9 +364,10 @@ function countFormerLeaders(events: readonly AuditEvent[], { roleOf }: HistoryRu
 
 /** Of two texts from where they differ on; a whole pod is nothing that a person reads. */
 function difference(one: string, other: string): readonly [string, string] {
-  const at = Array.from(one).findIndex((character, index) => character !== other[index]);
-  const from = Math.max(0, (at < 0 ? one.length : at) - 40);
-  return [one.slice(from, from + 160), other.slice(from, from + 160)];
+  let from = 0;
+  while (from < one.length && one[from] === other[from]) from += 1;
+  const excerpt = (text: string): string => text.slice(Math.max(0, from - 40), from + 120);
+  return [excerpt(one), excerpt(other)];
 }
 
 function isoTime(at: number): string {

@@ -164,7 +164,7 @@ function editBoost(random: SeededRandom): Fault {
   const boost = random.pick(BOOSTS);
   const { seconds, endsWhenReady } = FIRST_SPECS[boost];
   const percentage = random.pick([50, 100, 150, 200]);
-  const changed = seconds === undefined ? undefined : random.between(2, 15);
+  const changed = seconds === undefined ? undefined : random.between(3, 36);
   return { kind: 'EditBoost', boost, spec: { percentage, seconds: changed, endsWhenReady } };
 }
 

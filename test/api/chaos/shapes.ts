@@ -28,10 +28,11 @@ export interface BoostSpec {
   readonly endsWhenReady: boolean;
 }
 
+/** Some of them last longer than it takes to catch up with a pod. */
 export const FIRST_SPECS: Readonly<Record<BoostName, BoostSpec>> = {
   'until-ready': { percentage: 100, seconds: undefined, endsWhenReady: true },
-  timed: { percentage: 50, seconds: 6, endsWhenReady: false },
-  'ready-or-timed': { percentage: 200, seconds: 12, endsWhenReady: true },
+  timed: { percentage: 50, seconds: 24, endsWhenReady: false },
+  'ready-or-timed': { percentage: 200, seconds: 30, endsWhenReady: true },
 };
 
 /** Containers of this name no boost selects. */

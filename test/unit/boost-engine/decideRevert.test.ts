@@ -735,6 +735,30 @@ describe('the patches', () => {
     expect(hasMarker(after(reverted, clear))).toBe(false);
   });
 
+  it.each(['Active', 'Pending'])(
+    'do not clear the %s record of a pod that was raised since, which leaves the record as it is',
+    (state) => {
+      const record = { ...RECORD, state };
+      const before = boostedPod({ conditions: [ready], resources: ORIGINAL, record });
+      const decision = decide(before);
+      expect(decision.kind).toBe('Clear');
+      const raised = boostedPod({ conditions: [ready], record });
+      expect(() => after(raised, decision)).toThrow();
+      const other = boostedPod({ conditions: [ready], resources: resources('250m', '2'), record });
+      expect(() => after(other, decision)).toThrow();
+      expect(hasMarker(after(before, decision))).toBe(false);
+    },
+  );
+
+  it('clear a pod that has containers without CPU', () => {
+    const containers = [
+      aContainer({ resources: ORIGINAL }),
+      aContainer({ name: 'none', resources: {} }),
+    ];
+    const pod = boostedPod({ conditions: [ready], containers });
+    expect(hasMarker(after(pod, decide(pod)))).toBe(false);
+  });
+
   it('compare the very text that the API server delivered', () => {
     const decimal = boostedPod({ conditions: [ready], resources: resources('0.5', '2') });
     const decision = decide(decimal);

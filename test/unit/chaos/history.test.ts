@@ -109,6 +109,14 @@ describe('a history is right', () => {
     expect(report.verdicts).toMatchObject([{ boosted: 'Excused' }]);
   });
 
+  it('where the boost of a pod was over before anybody could catch up', () => {
+    const story = new AuditStory().boost(-100, { ...UNTIL_READY, seconds: 10 });
+    story.create(0, story.pod('200m', 'plain', 1)).bind(1);
+    const report = check(story, endedWell(story));
+    expect(kinds(report)).toEqual([]);
+    expect(report.verdicts).toMatchObject([{ boosted: 'Excused' }]);
+  });
+
   it('where a pod had no boost to get', () => {
     const story = new AuditStory().boost(-100, UNTIL_READY).boost(-10, undefined);
     story.create(0, story.pod('200m', 'plain', 1)).boost(50, UNTIL_READY);
