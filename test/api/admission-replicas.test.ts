@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { BOOST_KEY } from '../../src/boost-engine';
-import { PODS } from '../../src/kube';
+import { PODS, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
 import { eventually } from '../support/eventually';
 import type { PodName } from '../support/kubelet';
@@ -55,12 +55,7 @@ afterEach(async () => {
   started = [];
 });
 
-const VALIDATION = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'validatingwebhookconfigurations',
-  name: 'startup-cpu-boost',
-};
+const VALIDATION = { ...VALIDATING_WEBHOOK_CONFIGURATIONS, name: 'startup-cpu-boost' };
 
 /** Resolves when it is Ready; the Service has admission then. */
 async function start(role: Role): Promise<BoostProcess> {

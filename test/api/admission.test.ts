@@ -8,10 +8,12 @@ import { BOOST_KEY, SKIPPED_KEY, fieldsOf, readPod } from '../../src/boost-engin
 import type { CpuResources, JsonPatch } from '../../src/boost-engine';
 import {
   LIMIT_RANGES,
+  MUTATING_WEBHOOK_CONFIGURATIONS,
   NAMESPACES,
   PODS,
   RESOURCE_QUOTAS,
   STARTUP_CPU_BOOSTS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
   createKubeClient,
   loadKubeConfig,
   systemClock,
@@ -28,13 +30,6 @@ import { eventually } from '../support/eventually';
 import { RecordingLogger } from '../support/recordingLogger';
 import { webhookConfigurations } from '../support/webhooks';
 import type { WebhookTarget } from '../support/webhooks';
-
-const MUTATING: ResourceRef = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'mutatingwebhookconfigurations',
-};
-const VALIDATING: ResourceRef = { ...MUTATING, plural: 'validatingwebhookconfigurations' };
 
 const CRDS: ResourceRef = {
   group: 'apiextensions.k8s.io',
@@ -88,7 +83,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const resource of [MUTATING, VALIDATING]) {
+  for (const resource of [MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS]) {
     await client.delete({ ...resource, name: 'startup-cpu-boost' });
   }
   await admission.stop();
@@ -114,8 +109,8 @@ async function configure(newTarget: WebhookTarget): Promise<void> {
   const { mutating, validating } = webhookConfigurations(newTarget);
   const fieldManager = 'admission-test';
   for (const [resource, body] of [
-    [MUTATING, mutating],
-    [VALIDATING, validating],
+    [MUTATING_WEBHOOK_CONFIGURATIONS, mutating],
+    [VALIDATING_WEBHOOK_CONFIGURATIONS, validating],
   ] as const) {
     const ref = { ...resource, name: 'startup-cpu-boost' };
     await client.patch(ref, { type: 'apply', body, fieldManager });
@@ -599,7 +594,7 @@ async function startInjector(): Promise<Injector> {
       besides.set(inNamespace, more);
       const { mutating } = webhookConfigurations({ url, caBundle: ca, namespaces: [inNamespace] });
       await client.patch(
-        { ...MUTATING, name },
+        { ...MUTATING_WEBHOOK_CONFIGURATIONS, name },
         {
           type: 'apply',
           body: { ...mutating, metadata: { name } },

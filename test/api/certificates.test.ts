@@ -12,14 +12,18 @@ import { issueAuthority, issueLeaf } from '../../src/certificates';
 import type { IssuedCertificate } from '../../src/certificates';
 import type { CertificateStore } from '../../src/certificates/certificateStore';
 import { trustedOf } from '../../src/certificates/rotationPlan';
-import { PODS, STARTUP_CPU_BOOSTS, loadKubeConfig } from '../../src/kube';
+import {
+  MUTATING_WEBHOOK_CONFIGURATIONS,
+  PODS,
+  STARTUP_CPU_BOOSTS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
+  loadKubeConfig,
+} from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
 import { aCertificate, writeCertificateFiles } from '../support/certificates';
 import {
   CertificateStage,
   HOUR_MS,
-  MUTATING,
-  VALIDATING,
   handshakeAllTheTime,
   startBalancer,
   stepsOf,
@@ -449,11 +453,17 @@ describe('what somebody else has written', () => {
   }
 
   it.each([
-    ['a blanked caBundle of the mutating configuration', () => stage.setBundle(MUTATING, '')],
-    ['a blanked caBundle of the validating configuration', () => stage.setBundle(VALIDATING, '')],
+    [
+      'a blanked caBundle of the mutating configuration',
+      () => stage.setBundle(MUTATING_WEBHOOK_CONFIGURATIONS, ''),
+    ],
+    [
+      'a blanked caBundle of the validating configuration',
+      () => stage.setBundle(VALIDATING_WEBHOOK_CONFIGURATIONS, ''),
+    ],
     [
       'the caBundle of somebody else',
-      async () => stage.setBundle(MUTATING, (await aCertificate()).ca),
+      async () => stage.setBundle(MUTATING_WEBHOOK_CONFIGURATIONS, (await aCertificate()).ca),
     ],
   ])('is put right: %s', async (_what, damage) => {
     const before = await stage.bundles();
@@ -628,7 +638,7 @@ describe('the processes', () => {
     await first.stop('SIGKILL');
     await second.stop('SIGKILL');
     await stage.writeSecret('authoritySecret', {});
-    await stage.setBundle(MUTATING, '');
+    await stage.setBundle(MUTATING_WEBHOOK_CONFIGURATIONS, '');
     await start('controller', env);
     await stage.untilSettled();
     for (const each of [admission, another]) {
@@ -667,7 +677,7 @@ describe('the processes', () => {
   it('leave Secrets and caBundles alone where the certificate is provided', async () => {
     const { ca } = await aCertificate();
     await installConfigurations();
-    await stage.setBundle(MUTATING, ca);
+    await stage.setBundle(MUTATING_WEBHOOK_CONFIGURATIONS, ca);
     const controller = await start('controller', { CERT_MODE: 'provided' });
     await eventually(() => {
       expect(controller.logs()).toContainEqual(expect.objectContaining({ message: 'leading' }));

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { BOOST_KEY, SKIPPED_KEY, fieldsOf, parseRecord, readPod } from '../../src/boost-engine';
 import type { ContainerSkipCode, CpuResources, PodSkipCode } from '../../src/boost-engine';
-import { LIMIT_RANGES, PODS } from '../../src/kube';
+import { LIMIT_RANGES, PODS, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../src/kube';
 import type { JsonObject, ResourceRef } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources/customResourceDefinition';
 import {
@@ -37,12 +37,6 @@ const DEFINITIONS: ResourceRef = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   plural: 'customresourcedefinitions',
-};
-
-const VALIDATING: ResourceRef = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'validatingwebhookconfigurations',
 };
 
 let world: World;
@@ -417,7 +411,7 @@ describe('a boost whose name is too long for a label', () => {
       ...version,
       schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
     }));
-    await world.client.delete({ ...VALIDATING, name: 'startup-cpu-boost' });
+    await world.client.delete({ ...VALIDATING_WEBHOOK_CONFIGURATIONS, name: 'startup-cpu-boost' });
     await world.client.patch(definition, { type: 'merge', body: { spec: { versions } } });
     try {
       await act();

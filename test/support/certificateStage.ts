@@ -18,7 +18,15 @@ import type {
   CertificateStore,
 } from '../../src/certificates/certificateStore';
 import { trustedOf } from '../../src/certificates/rotationPlan';
-import { NAMESPACES, SECRETS, createKubeClient, loadKubeConfig, systemClock } from '../../src/kube';
+import {
+  MUTATING_WEBHOOK_CONFIGURATIONS,
+  NAMESPACES,
+  SECRETS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
+  createKubeClient,
+  loadKubeConfig,
+  systemClock,
+} from '../../src/kube';
 import type { KubeClient, ObjectRef, ResourceRef } from '../../src/kube';
 import { createMetrics } from '../../src/observability';
 import type { Metrics } from '../../src/observability';
@@ -28,13 +36,6 @@ import { RecordingLogger } from './recordingLogger';
 
 export const HOUR_MS = 3_600_000;
 const SLICES: ResourceRef = { group: 'discovery.k8s.io', version: 'v1', plural: 'endpointslices' };
-export const MUTATING: ResourceRef = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'mutatingwebhookconfigurations',
-};
-export const VALIDATING: ResourceRef = { ...MUTATING, plural: 'validatingwebhookconfigurations' };
-
 export const WEBHOOK_CONFIGURATION = 'startup-cpu-boost';
 const SERVICE = 'webhook';
 
@@ -210,7 +211,7 @@ export class CertificateStage {
 
   async stop(): Promise<void> {
     await Promise.all(this.#running.map((each) => each.stop()));
-    for (const resource of [MUTATING, VALIDATING]) {
+    for (const resource of [MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS]) {
       await this.client.delete({ ...resource, name: WEBHOOK_CONFIGURATION }).catch(() => undefined);
     }
   }
@@ -242,7 +243,7 @@ export class CertificateStage {
   /** The caBundle of each webhook, PEM. */
   async bundles(): Promise<readonly string[]> {
     const configurations = await Promise.all(
-      [MUTATING, VALIDATING].map((each) =>
+      [MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS].map((each) =>
         this.client.get({ ...each, name: WEBHOOK_CONFIGURATION }),
       ),
     );

@@ -1,7 +1,11 @@
 /** Does the faults of a plan to a stage, in their order. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { STARTUP_CPU_BOOSTS } from '../../../src/kube';
-import { MUTATING, VALIDATING, WEBHOOK_CONFIGURATION } from '../../support/certificateStage';
+import {
+  MUTATING_WEBHOOK_CONFIGURATIONS,
+  STARTUP_CPU_BOOSTS,
+  VALIDATING_WEBHOOK_CONFIGURATIONS,
+} from '../../../src/kube';
+import { WEBHOOK_CONFIGURATION } from '../../support/certificateStage';
 import { faultName } from './plan';
 import type { Fault, PlannedFault, Target } from './plan';
 import type { Replica } from './replica';
@@ -131,7 +135,7 @@ export class Faults {
   }
 
   async #blankBundles(): Promise<void> {
-    for (const resource of [MUTATING, VALIDATING]) {
+    for (const resource of [MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS]) {
       const ref = { ...resource, name: WEBHOOK_CONFIGURATION };
       const path = '/webhooks/0/clientConfig/caBundle';
       const operations = [{ op: 'replace', path, value: '' }] as const;
