@@ -14,7 +14,7 @@ import {
   SKIPPED_KEY,
 } from '../../src/boost-engine';
 import type { CpuResources, RaiseDecision } from '../../src/boost-engine';
-import { PODS, STARTUP_CPU_BOOSTS } from '../../src/kube';
+import { PODS, STARTUP_CPU_BOOSTS, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../src/kube';
 import type { JsonObject, ResourceRef } from '../../src/kube';
 import { createLimitRange, createQuota, runAdmission, serveWith } from '../support/admission';
 import type { RunningAdmission } from '../support/admission';
@@ -36,12 +36,6 @@ const PRIORITY_CLASSES: ResourceRef = {
   plural: 'priorityclasses',
 };
 
-const VALIDATING: ResourceRef = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'validatingwebhookconfigurations',
-};
-
 let world: World;
 let admission: RunningAdmission;
 let namespace: string;
@@ -57,7 +51,7 @@ beforeAll(async () => {
 async function breakWebhooks(): Promise<void> {
   await installWebhooks(world.client, { ...admission.target, url: 'https://127.0.0.1:1' });
   // That one fails where nobody answers, and boosts are made here.
-  await world.client.delete({ ...VALIDATING, name: 'startup-cpu-boost' });
+  await world.client.delete({ ...VALIDATING_WEBHOOK_CONFIGURATIONS, name: 'startup-cpu-boost' });
 }
 
 afterAll(async () => {
