@@ -14,7 +14,7 @@ import type { PodName } from '../support/kubelet';
 import { leapClock } from '../support/leapClock';
 import type { LeapClock } from '../support/leapClock';
 import { ServiceAccount } from '../support/serviceAccount';
-import { World } from '../support/world';
+import { CONTROLLER_WATCHES, World } from '../support/world';
 import type { ControllerOptions, RunningController } from '../support/world';
 
 const ORIGINAL = { app: { request: '250m', limit: '1' } };
@@ -24,9 +24,6 @@ const RESIZE: RequestMatch = { verb: 'patch', resource: 'pods', subresource: 're
 /** Takes the marker off. */
 const CLEAR: RequestMatch = { verb: 'patch', resource: 'pods', subresource: '' };
 const BOOSTS: RequestMatch = { resource: 'startupcpuboosts', subresource: '' };
-
-/** Boosts, pods, limit ranges and webhook configurations. */
-const WATCHES = 4;
 
 let world: World;
 let proxy: FaultProxy;
@@ -80,7 +77,7 @@ async function restartController(options: ControllerOptions, user?: JsonObject):
 
 async function untilWatching(): Promise<void> {
   await eventually(() => {
-    expect(proxy.openWatches()).toBe(WATCHES);
+    expect(proxy.openWatches()).toBe(CONTROLLER_WATCHES);
   });
 }
 
@@ -145,7 +142,7 @@ async function revertsBecause(reason: string): Promise<number> {
 describe('pods that get Ready are reverted by one resize each, though', () => {
   it('their watches are cut', async () => {
     const pods = await boostedPods('one', 'two');
-    expect(proxy.cutWatches()).toBe(WATCHES);
+    expect(proxy.cutWatches()).toBe(CONTROLLER_WATCHES);
     await getReady(pods);
     await expectReverted(pods);
     await expectWell();
@@ -153,7 +150,7 @@ describe('pods that get Ready are reverted by one resize each, though', () => {
 
   it('their watches stall without an end', async () => {
     const pods = await boostedPods('one', 'two');
-    expect(proxy.stallWatches()).toBe(WATCHES);
+    expect(proxy.stallWatches()).toBe(CONTROLLER_WATCHES);
     await getReady(pods);
     await expectReverted(pods);
     await expectWell();
@@ -161,7 +158,7 @@ describe('pods that get Ready are reverted by one resize each, though', () => {
 
   it('their watches end because their version is too old', async () => {
     const pods = await boostedPods('one', 'two');
-    expect(proxy.expireWatches()).toBe(WATCHES);
+    expect(proxy.expireWatches()).toBe(CONTROLLER_WATCHES);
     await getReady(pods);
     await expectReverted(pods);
     await expectWell();
@@ -175,7 +172,7 @@ describe('pods that get Ready are reverted by one resize each, though', () => {
     ['are reset at once', { kind: 'Reset' }],
   ])('new watches %s', async (_what, fault) => {
     const pods = await boostedPods('one', 'two');
-    const times = 2 * WATCHES;
+    const times = 2 * CONTROLLER_WATCHES;
     const injection = proxy.inject({ match: { verb: 'watch' }, fault, times });
     proxy.cutWatches();
     await getReady(pods);
@@ -187,10 +184,14 @@ describe('pods that get Ready are reverted by one resize each, though', () => {
   it('new lists fail', async () => {
     const pods = await boostedPods('one', 'two');
     const fault: Fault = { kind: 'Answer', status: 503 };
-    const injection = proxy.inject({ match: { verb: 'list' }, fault, times: 2 * WATCHES });
+    const injection = proxy.inject({
+      match: { verb: 'list' },
+      fault,
+      times: 2 * CONTROLLER_WATCHES,
+    });
     proxy.expireWatches();
     await getReady(pods);
-    await untilStruck(injection, 2 * WATCHES);
+    await untilStruck(injection, 2 * CONTROLLER_WATCHES);
     await expectReverted(pods);
     await expectWell();
   });
@@ -235,10 +236,14 @@ describe('pods that get Ready are reverted by one resize each, though', () => {
     await restartController({ callTimeoutMs: 1_000 });
     const pods = await boostedPods('one', 'two');
     const match: RequestMatch = { verb: 'watch' };
-    const injection = proxy.inject({ match, fault: { kind: 'HoldRequest' }, times: WATCHES });
+    const injection = proxy.inject({
+      match,
+      fault: { kind: 'HoldRequest' },
+      times: CONTROLLER_WATCHES,
+    });
     proxy.cutWatches();
     await getReady(pods);
-    await untilStruck(injection, WATCHES);
+    await untilStruck(injection, CONTROLLER_WATCHES);
     await expectReverted(pods);
     injection.release();
     await expectWell();
@@ -286,7 +291,7 @@ describe('with an account of its own', () => {
   const RULES: readonly JsonObject[] = [
     rule('', ['pods'], ['get', 'list', 'watch', 'patch']),
     rule('', ['pods/resize'], ['patch']),
-    rule('', ['limitranges'], ['get', 'list', 'watch']),
+    rule('', ['limitranges', 'resourcequotas'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts/status'], ['patch']),
     rule('admissionregistration.k8s.io', ['mutatingwebhookconfigurations'], ['list', 'watch']),

@@ -8,12 +8,10 @@ import { eventually } from '../support/eventually';
 import { FaultProxy } from '../support/faultProxy';
 import { leapClock } from '../support/leapClock';
 import type { LeapClock } from '../support/leapClock';
-import { World } from '../support/world';
+import { CONTROLLER_WATCHES, World } from '../support/world';
 import type { RunningController } from '../support/world';
 
 const CUTS = 1_000;
-/** Boosts, pods, limit ranges and webhook configurations. */
-const WATCHES = 4;
 /** Caches, pools and compiled code have their size after so many. */
 const WARM_UP_CUTS = 300;
 /** Sockets of calls that happen to be under way, idle ones, and their timers. */
@@ -59,7 +57,7 @@ async function untilWatching(): Promise<void> {
   await eventually(() => {
     // The longest backoff.
     clock.leap(30_000);
-    expect(proxy.openWatches()).toBe(WATCHES);
+    expect(proxy.openWatches()).toBe(CONTROLLER_WATCHES);
   });
 }
 

@@ -56,6 +56,9 @@ const SETTINGS = {
   webhookConfiguration: 'startup-cpu-boost',
 } as const;
 
+/** Boosts, their pods, pods that start without one, LimitRanges, quotas and webhook configurations. */
+export const CONTROLLER_WATCHES = 6;
+
 export class World {
   readonly controlPlane: ControlPlane;
   readonly kubelet: KubeletPlayer;
