@@ -25,8 +25,8 @@ const RESIZE: RequestMatch = { verb: 'patch', resource: 'pods', subresource: 're
 const CLEAR: RequestMatch = { verb: 'patch', resource: 'pods', subresource: '' };
 const BOOSTS: RequestMatch = { resource: 'startupcpuboosts', subresource: '' };
 
-/** Boosts, pods, limit ranges and webhook configurations. */
-const WATCHES = 4;
+/** Boosts, pods with a boost, starting ones, limit ranges, quotas and webhook configurations. */
+const WATCHES = 6;
 
 let world: World;
 let proxy: FaultProxy;
