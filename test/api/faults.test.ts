@@ -286,7 +286,7 @@ describe('with an account of its own', () => {
   const RULES: readonly JsonObject[] = [
     rule('', ['pods'], ['get', 'list', 'watch', 'patch']),
     rule('', ['pods/resize'], ['patch']),
-    rule('', ['limitranges'], ['get', 'list', 'watch']),
+    rule('', ['limitranges', 'resourcequotas'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts'], ['get', 'list', 'watch']),
     rule(STARTUP_CPU_BOOSTS.group, ['startupcpuboosts/status'], ['patch']),
     rule('admissionregistration.k8s.io', ['mutatingwebhookconfigurations'], ['list', 'watch']),

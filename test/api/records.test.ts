@@ -45,7 +45,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   namespace = await world.namespace();
-  controller = await world.startController();
+  // Pods here have the record that a test gives to them, or none.
+  controller = await world.startController({ catchUpMs: 0 });
   boost = await world.createBoost(aBoost({ namespace }));
 });
 
