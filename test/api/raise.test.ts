@@ -22,6 +22,7 @@ import { aBoost, aContainer, aPod, RESOURCE_SHAPES, untilSeconds } from '../supp
 import { eventually } from '../support/eventually';
 import type { PodName } from '../support/kubelet';
 import { startProcess } from '../support/processes';
+import { refuseResizes } from '../support/resizePolicy';
 import { installWebhooks } from '../support/webhooks';
 import { World } from '../support/world';
 import type { RunningController } from '../support/world';
@@ -34,6 +35,13 @@ const PRIORITY_CLASSES: ResourceRef = {
   group: 'scheduling.k8s.io',
   version: 'v1',
   plural: 'priorityclasses',
+};
+
+const POLICIES = { group: 'admissionregistration.k8s.io', version: 'v1' } as const;
+const MUTATING_POLICIES: ResourceRef = { ...POLICIES, plural: 'mutatingadmissionpolicies' };
+const MUTATING_POLICY_BINDINGS: ResourceRef = {
+  ...POLICIES,
+  plural: 'mutatingadmissionpolicybindings',
 };
 
 let world: World;
@@ -601,6 +609,97 @@ describe('a node without room for the raise', () => {
       expect((await world.read(pod)).generation).toBe(3);
     },
   );
+});
+
+describe('an API server that does not raise', () => {
+  it('since a policy refuses it: the pod stays as it is, with the reason on it, also later', async () => {
+    const policy = await refuseResizes(world.client, namespace);
+    await createBoost();
+    const pod = await createPod();
+    await world.run(pod);
+    const controller = await startController();
+    await eventually(async () => {
+      expect(await look(pod)).toMatchObject({
+        cpu: ORIGINAL,
+        state: undefined,
+        skipped: 'RaiseRefused',
+      });
+    });
+    expect(await catchUps(controller)).toEqual({ 'GivenUp RaiseRefused': 1 });
+    await policy.remove();
+    await expectUntouched(pod, { skipped: 'RaiseRefused' });
+  });
+
+  it('since a policy takes every raise away again: it is tried once', async () => {
+    await takeRaisesAway();
+    await createBoost();
+    const pod = await createPod();
+    await world.run(pod);
+    const controller = await startController();
+    await eventually(async () => {
+      expect(await look(pod)).toMatchObject({
+        cpu: ORIGINAL,
+        state: undefined,
+        skipped: 'RaiseRefused',
+      });
+    });
+    expect(await catchUps(controller)).toEqual({ 'Raised CatchUp': 1, 'GivenUp RaiseRefused': 1 });
+  });
+
+  /** Resolves when a policy sets the CPU of each resize in the namespace to that of aContainer. */
+  async function takeRaisesAway(): Promise<void> {
+    const name = `no-raises-${namespace}`;
+    const set = (list: string, value: string) =>
+      `JSONPatch{op: "replace", path: "/spec/containers/0/resources/${list}/cpu", value: "${value}"}`;
+    await world.client.create(MUTATING_POLICIES, {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingAdmissionPolicy',
+      metadata: { name },
+      spec: {
+        failurePolicy: 'Fail',
+        reinvocationPolicy: 'Never',
+        matchConstraints: {
+          resourceRules: [
+            {
+              apiGroups: [''],
+              apiVersions: ['v1'],
+              operations: ['UPDATE'],
+              resources: ['pods/resize'],
+            },
+          ],
+        },
+        mutations: [
+          {
+            patchType: 'JSONPatch',
+            jsonPatch: { expression: `[${set('requests', '250m')}, ${set('limits', '1')}]` },
+          },
+        ],
+      },
+    });
+    await world.client.create(MUTATING_POLICY_BINDINGS, {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingAdmissionPolicyBinding',
+      metadata: { name },
+      spec: {
+        policyName: name,
+        matchResources: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+        },
+      },
+    });
+    const probe = await createPod({ name: 'probe', labels: {} });
+    const body = {
+      spec: { containers: [{ name: 'app', resources: { requests: { cpu: '300m' } } }] },
+    };
+    await eventually(async () => {
+      const answer = await world.client.patch(
+        { ...PODS, ...probe, subresource: 'resize' },
+        { type: 'strategic', body },
+        { dryRun: true },
+      );
+      expect(readPod(answer).containers[0]?.cpu).toEqual(ORIGINAL);
+    });
+  }
 });
 
 describe('what a namespace says about CPU', () => {

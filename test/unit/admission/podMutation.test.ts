@@ -113,6 +113,19 @@ describe('a second call for the same pod', () => {
   });
 });
 
+describe('a pod whose boost comes later', () => {
+  it('is marked only, and the answer, the log and the metric say why', () => {
+    const object = aPod({ spec: { priority: 1_000 } });
+    const { answer, note } = judge({ object });
+    expect(containersOf(mutated(object))).toEqual(containersOf(object));
+    expect(answer).toMatchObject({
+      allowed: true,
+      auditAnnotations: { boost: 'boost', postponed: 'MightPreempt' },
+    });
+    expect(note).toMatchObject({ level: 'info', result: 'MightPreempt' });
+  });
+});
+
 describe('a pod that is left as it is', () => {
   const bestEffort = aPod({ containers: [aContainer({ resources: RESOURCE_SHAPES.BestEffort })] });
 
