@@ -26,6 +26,12 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
 
 /**
+ * Failures in a row before a refusal is somebody's task: an API server that has just started knows no
+ * roles yet and answers Forbidden for a second or two, and this is 2 + 4 s later.
+ */
+const FAILURES_OF_A_START = 2;
+
+/**
  * A whole rotation takes about eight writes; whoever undoes each of ours at once gets one more every
  * second, and no hot loop.
  */
@@ -146,7 +152,8 @@ export class CertificateKeeper {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
     const fields = { error, failure: failure?.kind ?? 'Unknown', retryInMs: pauseMs };
     // Such as an API server that is away: nobody has to do anything about the certificates.
-    if (failure !== undefined && failureAction(failure).kind === 'Retry') {
+    const isAway = failure !== undefined && failureAction(failure).kind === 'Retry';
+    if (isAway || this.#failures <= FAILURES_OF_A_START) {
       logger.warn(fields, 'the certificates cannot be kept up, trying again');
       return pauseMs;
     }
