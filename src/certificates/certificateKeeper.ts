@@ -1,7 +1,7 @@
 /** Keeps the certificates of the webhooks: one step of the plan after the other, for as long as it runs. */
-import { ApiError, ResourceWatch, SECRETS, failureAction, sleep } from '../kube';
+import { ApiError, ResourceWatch, SECRETS, Watchdog, failureAction, sleep } from '../kube';
 import type { Clock, JsonObject, KubeClient, ResourceRef } from '../kube';
-import type { Logger, Metrics } from '../observability';
+import type { HealthCheck, Logger, Metrics } from '../observability';
 import { takeRound } from './certificateRound';
 import { ClusterCertificateStore, WEBHOOK_CONFIGURATIONS } from './certificateStore';
 import type { CertificateNames, CertificateSnapshot, CertificateStore } from './certificateStore';
@@ -52,6 +52,7 @@ export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #store: CertificateStore;
   readonly #watches: readonly ResourceWatch[];
+  readonly #watchdog: Watchdog;
   readonly #stopping = new AbortController();
   #news = new AbortController();
   #running: Promise<void> | undefined;
@@ -63,6 +64,7 @@ export class CertificateKeeper {
     const { clock, names } = options;
     this.#options = options;
     this.#store = options.store ?? new ClusterCertificateStore(options);
+    this.#watchdog = new Watchdog('certificates', clock);
     this.#countedAt = clock.monotonic();
     this.#watches = [
       this.#watch(SECRETS, names.authoritySecret, names.namespace),
@@ -70,6 +72,10 @@ export class CertificateKeeper {
       this.#watch(WEBHOOK_CONFIGURATIONS.mutating, names.webhookConfiguration),
       this.#watch(WEBHOOK_CONFIGURATIONS.validating, names.webhookConfiguration),
     ];
+  }
+
+  get liveChecks(): readonly HealthCheck[] {
+    return [this.#watchdog.check, ...this.#watches.map((watch) => watch.liveCheck)];
   }
 
   start(): void {
@@ -90,7 +96,7 @@ export class CertificateKeeper {
     while (!this.#stopping.signal.aborted) {
       const news = new AbortController();
       this.#news = news;
-      const pauseMs = await this.#attempt();
+      const pauseMs = await this.#watchdog.during(() => this.#attempt());
       // News may be what ends a failure, but must not make it a hot loop.
       if (this.#failures > 0) await sleep(clock, FIRST_RETRY_MS, this.#stopping.signal);
       const ends = AbortSignal.any([this.#stopping.signal, news.signal]);
