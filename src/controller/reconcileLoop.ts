@@ -111,6 +111,7 @@ export class ReconcileLoop {
     });
     this.#sweep = new Sweep({
       clock,
+      logger,
       intervalMs: settings.sweepIntervalMs,
       round: () => {
         this.#sweepOnce();
@@ -118,6 +119,7 @@ export class ReconcileLoop {
     });
     this.#unlabelledSweep = new Sweep({
       clock,
+      logger,
       intervalMs: settings.unlabelledSweepIntervalMs,
       round: (signal) => this.#queueUnlabelled(signal),
     });
