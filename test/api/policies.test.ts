@@ -32,7 +32,7 @@ import { eventually } from '../support/eventually';
 import type { PodName } from '../support/kubelet';
 import { listAt, objectAt, textAt } from '../support/objectAt';
 import { startProcess } from '../support/processes';
-import type { BoostProcess } from '../support/processes';
+import type { BoostProcess, Role } from '../support/processes';
 import { kubeconfigOf } from '../support/serviceAccount';
 import { POLICIES, startTypeChecker } from '../support/typeChecker';
 import { installWebhooks } from '../support/webhooks';
@@ -153,39 +153,39 @@ describe('the policies', () => {
 });
 
 describe('with the rights and policies of the chart', () => {
-  let processes: BoostProcess[] = [];
+  let admission: BoostProcess;
+  let controller: BoostProcess;
   let namespace: string;
   let oldAuthority: string;
 
   beforeAll(async () => {
     oldAuthority = await storeDueAuthority();
-    processes = await Promise.all(
-      (['admission', 'controller'] as const).map((role) =>
-        startProcess(role, {
-          kubeconfigPath: kubeconfigs.get(role) ?? '',
-          env: {
-            POD_NAMESPACE: NAMESPACE,
-            CERT_MODE: 'self-managed',
-            CA_SECRET: `${RELEASE}-ca`,
-            SERVING_SECRET: `${RELEASE}-serving`,
-            WEBHOOK_CONFIGURATION: RELEASE,
-            CA_PUBLISH_WAIT_SECONDS: '2',
-          },
-        }),
-      ),
-    );
-    const [admission] = processes;
+    [admission, controller] = await Promise.all([start('admission'), start('controller')]);
     // A controller fills the caBundles.
-    await installWebhooks(world.client, { url: admission?.webhookUrl ?? '' });
+    await installWebhooks(world.client, { url: admission.webhookUrl });
   });
 
   afterAll(async () => {
-    await Promise.all(processes.map((each) => each.stop('SIGKILL')));
+    await Promise.all([admission, controller].map((each) => each.stop('SIGKILL')));
   });
 
   beforeEach(async () => {
     namespace = await world.namespace();
   });
+
+  function start(role: Role): Promise<BoostProcess> {
+    return startProcess(role, {
+      kubeconfigPath: kubeconfigs.get(role) ?? '',
+      env: {
+        POD_NAMESPACE: NAMESPACE,
+        CERT_MODE: 'self-managed',
+        CA_SECRET: `${RELEASE}-ca`,
+        SERVING_SECRET: `${RELEASE}-serving`,
+        WEBHOOK_CONFIGURATION: RELEASE,
+        CA_PUBLISH_WAIT_SECONDS: '2',
+      },
+    });
+  }
 
   /** Its life is over to two thirds: the next one is made at once. */
   async function storeDueAuthority(): Promise<string> {
@@ -319,6 +319,8 @@ describe('with the rights and policies of the chart', () => {
     await eventually(() => world.createBoost(aBoost({ namespace })));
     const pod = await createBoosted('app');
     await world.run(pod);
+    // It does all the work, not a part of it.
+    await controller.stop('SIGTERM');
     expect((await revertAll()).code).toBe(0);
     expect(await world.cpuOf(pod)).toEqual({ app: ORIGINAL });
     expect((await revertAll('--undo')).code).toBe(0);
@@ -662,8 +664,8 @@ describe('who has stolen a token', () => {
 
   /** With a record and so many other annotations. */
   async function createAnnotated(name: string, count: number): Promise<void> {
-    const others = Array.from({ length: count }, (_, index) => [`a${index}`, '']);
-    const annotations = { ...Object.fromEntries(others), [BOOST_KEY]: RECORD };
+    const annotations: Record<string, string> = { [BOOST_KEY]: RECORD };
+    for (let index = 0; index < count; index += 1) annotations[`a${index}`] = '';
     await world.client.create(pods, aPod({ namespace, name, annotations }));
   }
 

@@ -29,7 +29,7 @@ export async function renderChart(options: ChartOptions): Promise<readonly JsonO
     CHART,
     '--namespace',
     options.namespace,
-    ...values.flatMap(([path, value]) => ['--set', `${path}=${String(value)}`]),
+    ...values.flatMap(([path, value]) => ['--set', `${path}=${value}`]),
   ]);
   return parseAllDocuments(stdout)
     .map((document) => objectOf(document.toJSON()))
