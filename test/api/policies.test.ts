@@ -14,6 +14,7 @@ import { issueAuthority } from '../../src/certificates';
 import { STOP_MARK } from '../../src/controller/podWebhooks';
 import {
   ApiError,
+  LIMIT_RANGES,
   MUTATING_WEBHOOK_CONFIGURATIONS,
   NAMESPACES,
   PODS,
@@ -713,6 +714,81 @@ describe('who has stolen a token', () => {
     const patch = set(`${WEBHOOK}/matchConditions`, [STOP_MARK]);
     const theft = { what: 'stop mark', patch, rule: 'matchConditions' };
     await expectTheft('controller', CONFIGURATIONS.validating, theft);
+  });
+});
+
+describe('a LimitRange that is younger than a pod adds its defaults to every resize of it', () => {
+  const namespace = 'defaults';
+  const pods = { ...PODS, namespace };
+  const LENIENT = { namespace: 'lenient-system', release: 'lenient' } as const;
+  const lower = set('/spec/containers/0/resources/requests/cpu', '200m');
+  const resized: ObjectRef = { ...pods, name: 'app', subresource: 'resize' };
+  let lenient: KubeClient;
+
+  beforeAll(async () => {
+    for (const name of [namespace, LENIENT.namespace]) {
+      await world.client.create(NAMESPACES, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name },
+      });
+    }
+    const values = { fullnameOverride: LENIENT.release, 'settings.revertAnyway': true };
+    await installRights(await renderChart({ namespace: LENIENT.namespace, values }));
+    const path = await kubeconfigOf(world.controlPlane, {
+      namespace: LENIENT.namespace,
+      name: `${LENIENT.release}-controller`,
+    });
+    lenient = createKubeClient(loadKubeConfig({ kind: 'File', path }));
+    const small = { requests: { cpu: '250m', memory: '64Mi' } };
+    const manifest = aPod({
+      namespace,
+      annotations: { [BOOST_KEY]: RECORD },
+      containers: [aContainer({ resources: small })],
+      spec: {
+        initContainers: [
+          aContainer({ name: 'sidecar', restartPolicy: 'Always', resources: small }),
+        ],
+      },
+    });
+    await world.client.create(pods, manifest);
+    await world.client.create(
+      { ...LIMIT_RANGES, namespace },
+      {
+        apiVersion: 'v1',
+        kind: 'LimitRange',
+        metadata: { name: 'late' },
+        spec: { limits: [{ type: 'Container', default: { memory: '1Gi' } }] },
+      },
+    );
+    await eventually(async () => {
+      const pod = await world.client.patch(
+        resized,
+        { type: 'json', operations: lower },
+        { dryRun: true },
+      );
+      expect(readPod(pod).containers[0]?.limits?.get('memory')).toBe('1Gi');
+    });
+  });
+
+  afterAll(async () => {
+    await lenient.close();
+  });
+
+  it('which is no work of ours, unless REVERT_ANYWAY accepts it', async () => {
+    expect(await answer(clientOf('controller'), resized, lower)).toContain('containers: ');
+    await eventually(async () => {
+      expect(await answer(lenient, resized, lower)).toBe('');
+    });
+  });
+
+  it('and then too, what the pod had stays as it is', async () => {
+    const memory = set('/spec/containers/0/resources/requests/memory', '32Mi');
+    await eventually(async () => {
+      expect(await answer(lenient, resized, memory)).toContain('cpu: ');
+    });
+    const image = set('/spec/initContainers/0/image', 'evil:1');
+    expect(await answer(lenient, { ...pods, name: 'app' }, image)).toContain('spec: ');
   });
 });
 
