@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { buildAll, bundle } from './build.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
+import { verifySupplyChain } from './lib/supplyChain.mjs';
 
 const generatedPaths = ['crds', 'docs/api.md'];
 
@@ -14,7 +15,10 @@ const tasks = {
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
   generate: ['crds/ and docs/api.md from their one source', generate],
   build: ['dist/: the bundle and the library', buildAll],
-  verify: ['lint, typecheck, generated files up to date, packed library works', verify],
+  verify: [
+    'lint, typecheck, generated files up to date, dependencies as listed, packed library works',
+    verify,
+  ],
 };
 
 async function lint() {
@@ -39,6 +43,7 @@ async function verify() {
   await step('lint', lint);
   await step('typecheck', typecheck);
   await step('generated files', verifyGenerated);
+  await step('dependencies', verifySupplyChain);
   await step('packed library', verifyPackage);
 }
 
