@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { buildAll, bundle } from './build.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
+import { verifySupplyChain } from './lib/supplyChain.mjs';
 
 const chart = 'helm/kube-startup-cpu-boost';
 const generatedPaths = ['crds', 'docs/api.md', `${chart}/crds`, `${chart}/README.md`];
@@ -15,7 +16,10 @@ const tasks = {
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
   generate: ['crds/, docs/api.md and parts of the chart from their one source', generate],
   build: ['dist/: the bundle and the library', buildAll],
-  verify: ['lint, typecheck, generated files up to date, packed library works', verify],
+  verify: [
+    'lint, typecheck, generated files up to date, dependencies as listed, packed library works',
+    verify,
+  ],
 };
 
 async function lint() {
@@ -43,6 +47,7 @@ async function verify() {
   await step('lint', lint);
   await step('typecheck', typecheck);
   await step('generated files', verifyGenerated);
+  await step('dependencies', verifySupplyChain);
   await step('packed library', verifyPackage);
 }
 

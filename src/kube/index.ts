@@ -21,6 +21,7 @@ export type {
 export { loadKubeConfig } from './kubeConfig';
 export type { KubeConfig, KubeConfigSource } from './kubeConfig';
 export {
+  CUSTOM_RESOURCE_DEFINITIONS,
   EVENTS,
   LEASES,
   LIMIT_RANGES,
@@ -46,6 +47,7 @@ export type {
   WatchedSelection,
 } from './resilientOperator';
 export { ServerClock } from './serverClock';
+export { Watchdog } from './watchdog';
 export { LeaseElector } from './leaseElector';
 export type { LeaseElectorOptions } from './leaseElector';
 export { claimLease, observeLease, releasedSpec } from './leaseElection';
