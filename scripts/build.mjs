@@ -38,6 +38,8 @@ export async function buildBundle() {
       sourcemap: true,
       sourcesContent: false,
       metafile: true,
+      // A dependency asks for Node's own, which warns on standard error that it is deprecated.
+      alias: { punycode: 'punycode/' },
     });
     chmodSync(join(folder, name), 0o755);
     for (const file of [`${name}.map`, `${name}.LEGAL.txt`, name]) {
