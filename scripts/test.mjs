@@ -8,6 +8,7 @@ import { main, root, run, say } from './lib/processes.mjs';
 
 const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 const withoutApi = ['--selectProjects', 'unit', 'property'];
+const withApi = [...withoutApi, 'api'];
 
 /** Whether all the paths that were asked for are tests without an API server. */
 function asksForPureTestsOnly(args) {
@@ -36,7 +37,7 @@ await main(async () => {
   if (controlPlane.kind !== 'Absent') {
     await buildBundle();
     const env = environmentOf(controlPlane);
-    return (await run(process.execPath, [jest, '--forceExit', ...args], { env })).code;
+    return (await run(process.execPath, [jest, '--forceExit', ...args, ...withApi], { env })).code;
   }
   const { code } = await run(process.execPath, [jest, '--forceExit', ...args, ...withoutApi]);
   const inCi = process.env.CI === 'true';
