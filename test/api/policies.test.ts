@@ -142,6 +142,23 @@ describe('the policies', () => {
     await checker.stop();
   });
 
+  it('go by the names that the accounts have', async () => {
+    const objects = await renderChart({
+      namespace: 'elsewhere',
+      values: { fullnameOverride: 'other', 'controller.serviceAccount.name': 'mine' },
+    });
+    const conditions = objects
+      .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')
+      .flatMap((policy) => listAt(objectAt(policy, 'spec'), 'matchConditions'));
+    expect(conditions).toHaveLength(2);
+    for (const condition of conditions) {
+      expect(textAt(condition, 'expression').match(/'[^']+'/g)).toEqual([
+        "'system:serviceaccount:elsewhere:mine'",
+        "'system:serviceaccount:elsewhere:other-revert-all'",
+      ]);
+    }
+  });
+
   it('are there unless they are switched off', async () => {
     const without = await renderChart({
       namespace: NAMESPACE,
