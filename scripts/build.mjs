@@ -10,7 +10,7 @@ export const bundlePath = join(dist, 'startup-cpu-boost.cjs');
 /** One CommonJS file for Node 20 and newer, with its dependencies inside. */
 export async function bundle(entry, outfile, options = {}) {
   const { build } = await import('esbuild');
-  await build({
+  return build({
     entryPoints: [join(root, entry)],
     outfile,
     bundle: true,
@@ -22,11 +22,14 @@ export async function bundle(entry, outfile, options = {}) {
   });
 }
 
-/** Written aside and moved into place: what runs from dist/ never sees half a file. */
+/**
+ * Written aside and moved into place: what runs from dist/ never sees half a file. Resolves with
+ * esbuild's account of what went into it.
+ */
 export async function buildBundle() {
-  await aside(async (folder) => {
+  return aside(async (folder) => {
     const name = basename(bundlePath);
-    await bundle('src/cli/main.ts', join(folder, name), {
+    const { metafile } = await bundle('src/cli/main.ts', join(folder, name), {
       banner: { js: '#!/usr/bin/env node' },
       legalComments: 'external',
       // Names stay as they are, for stack traces and logs; most of the rest is the client's models.
@@ -34,11 +37,17 @@ export async function buildBundle() {
       minifyWhitespace: true,
       sourcemap: true,
       sourcesContent: false,
+      metafile: true,
+      // A dependency asks for Node's own, which warns on standard error that it is deprecated.
+      alias: { punycode: 'punycode/' },
+      // The package debug takes it where it is there by chance: tools bring it, no dependency does.
+      external: ['supports-color'],
     });
     chmodSync(join(folder, name), 0o755);
     for (const file of [`${name}.map`, `${name}.LEGAL.txt`, name]) {
       renameSync(join(folder, file), join(dist, file));
     }
+    return metafile;
   });
 }
 
@@ -66,7 +75,7 @@ async function aside(work) {
   const folder = join(dist, `.new-${process.pid}`);
   mkdirSync(folder, { recursive: true });
   try {
-    await work(folder);
+    return await work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

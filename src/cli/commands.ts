@@ -1,5 +1,6 @@
 /** The commands of the program, each from settings to a process that runs until it is told to stop. */
 import { startAdmissionProcess } from './admissionCommand';
+import { applyCrdCommand } from './applyCrdCommand';
 import { startControllerProcess } from './controllerCommand';
 import { runUntilSignal } from './processLife';
 import { revertAllCommand } from './revertAllCommand';
@@ -36,6 +37,11 @@ export const COMMANDS: readonly Command[] = [
     name: 'revert-all',
     summary: 'gives every boosted pod its CPU back now, and stops boosting; see revert-all --help',
     run: (env, args) => revertAllCommand(env, args, { out: process.stdout, err: process.stderr }),
+  },
+  {
+    name: 'apply-crd',
+    summary: 'brings the CRD of the cluster to that of this version; see apply-crd --help',
+    run: (env, args) => applyCrdCommand(env, args, { out: process.stdout, err: process.stderr }),
   },
 ];
 

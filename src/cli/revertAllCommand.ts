@@ -13,9 +13,10 @@ import { createLogger, createMetrics } from '../observability';
 import { parseDuration } from './duration';
 import { tryLoadKubeConfig } from './processLife';
 import { ProgressLine } from './progressLine';
-import type { Output } from './progressLine';
 import { parseRevertAllSettings } from './settings';
 import type { Environment, RevertAllSettings } from './settings';
+import { printable } from './terminal';
+import type { Terminal } from './terminal';
 
 export const REVERT_ALL_USAGE = `usage: startup-cpu-boost revert-all [--keep-boosting] [--timeout 10m]
        startup-cpu-boost revert-all --undo
@@ -44,18 +45,8 @@ const DEFAULT_TIMEOUT = '10m';
 /** Pods that are listed by name; a page of a terminal. */
 const MAX_LISTED_PODS = 50;
 
-/** The text of an API server or a webhook behind it can be as long as it likes. */
-const MAX_REASON_LENGTH = 300;
-
 /** How often a terminal shows how far the work is. */
 const SHOW_EVERY_MS = 200;
-
-export interface Terminal {
-  /** For what is found in the end. */
-  readonly out: Output;
-  /** For what goes on, and for errors. */
-  readonly err: Output;
-}
 
 export function parseRevertAllArguments(args: readonly string[]): RevertAllArguments {
   try {
@@ -247,10 +238,4 @@ function describeWebhook(
 
 function describePod({ namespace, name, why }: RemainingPod): string {
   return `${namespace}/${name}: ${printable(why)}`;
-}
-
-/** One line, and nothing that a terminal would obey. */
-function printable(text: string): string {
-  const line = text.replace(/[\p{C}\s]+/gu, ' ');
-  return line.length > MAX_REASON_LENGTH ? `${line.slice(0, MAX_REASON_LENGTH)}…` : line;
 }

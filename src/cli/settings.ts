@@ -63,6 +63,10 @@ export interface RevertAllSettings {
   readonly confirmTimeoutMs: number;
 }
 
+export interface ApplyCrdSettings {
+  readonly kubeconfig: string | undefined;
+}
+
 export interface KeptCertificates {
   readonly authoritySecret: string;
   readonly servingSecret: string;
@@ -222,6 +226,8 @@ const revertAllSchema = commonSchema
   .pick({ KUBECONFIG: true, ZAP_LOG_LEVEL: true })
   .extend(revertSchema.shape);
 
+const applyCrdSchema = commonSchema.pick({ KUBECONFIG: true });
+
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
   return parse(admissionSchema, env, (values) => ({
     ...commonSettings(values),
@@ -297,6 +303,10 @@ export function parseRevertAllSettings(env: Environment): ParsedSettings<RevertA
     logLevel: values.ZAP_LOG_LEVEL,
     ...revertSettings(values),
   }));
+}
+
+export function parseApplyCrdSettings(env: Environment): ParsedSettings<ApplyCrdSettings> {
+  return parse(applyCrdSchema, env, (values) => ({ kubeconfig: values.KUBECONFIG }));
 }
 
 function revertSettings(values: z.output<typeof revertSchema>) {
@@ -420,4 +430,5 @@ export const VARIABLES = {
   admission: Object.keys(admissionSchema.shape),
   controller: Object.keys(controllerSchema.shape),
   'revert-all': Object.keys(revertAllSchema.shape),
+  'apply-crd': Object.keys(applyCrdSchema.shape),
 } as const;

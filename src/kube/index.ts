@@ -21,6 +21,7 @@ export type {
 export { loadKubeConfig } from './kubeConfig';
 export type { KubeConfig, KubeConfigSource } from './kubeConfig';
 export {
+  CUSTOM_RESOURCE_DEFINITIONS,
   EVENTS,
   LEASES,
   LIMIT_RANGES,

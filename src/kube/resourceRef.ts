@@ -45,6 +45,11 @@ export const SELF_SUBJECT_ACCESS_REVIEWS: ResourceRef = {
   version: 'v1',
   plural: 'selfsubjectaccessreviews',
 };
+export const CUSTOM_RESOURCE_DEFINITIONS: ResourceRef = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+};
 export const STARTUP_CPU_BOOSTS: ResourceRef = {
   group: 'autoscaling.x-k8s.io',
   version: 'v1alpha1',

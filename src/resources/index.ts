@@ -1,6 +1,8 @@
 /** The StartupCPUBoost API: its types, and what the validating webhook says about an object. */
 
 export { BoostCatalog } from './boostCatalog';
+export { customResourceDefinition } from './customResourceDefinition';
+export { lostFields, missingVersions } from './definitionChange';
 export { POD_WEBHOOK } from './podWebhook';
 export type { FromSchema } from './schemaType';
 export { STARTUP_CPU_BOOST } from './startupCpuBoost.schema';

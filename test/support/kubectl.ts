@@ -25,8 +25,20 @@ export async function kubectlCreate(
   kubeconfigPath: string,
   manifest: JsonObject,
 ): Promise<KubectlOutput> {
-  const child = run(await kubectl(), ['--kubeconfig', kubeconfigPath, 'create', '-f', '-']);
-  child.child.stdin?.end(JSON.stringify(manifest));
+  return kubectl(kubeconfigPath, ['create'], [manifest]);
+}
+
+/** The command with `-f -` and the manifests; never rejects for what kubectl says. */
+export async function kubectl(
+  kubeconfigPath: string,
+  command: readonly string[],
+  manifests: readonly JsonObject[],
+): Promise<KubectlOutput> {
+  const program = await kubectlProgram();
+  const child = run(program, ['--kubeconfig', kubeconfigPath, ...command, '-f', '-'], {
+    maxBuffer: 16 * 2 ** 20,
+  });
+  child.child.stdin?.end(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests }));
   try {
     return { code: 0, ...(await child) };
   } catch (error) {
@@ -35,7 +47,7 @@ export async function kubectlCreate(
 }
 
 /** Beside the other programs of the cluster where it is, else the one of the machine. */
-async function kubectl(): Promise<string> {
+async function kubectlProgram(): Promise<string> {
   const given = process.env.CLUSTER_BIN ?? '';
   const script = join(process.cwd(), 'test', 'cluster', 'build.sh');
   const folder = given === '' ? (await run(script, ['kubectl'])).stdout.trim() : given;
