@@ -92,7 +92,7 @@ export class ServiceAccount {
   async kubeconfig(): Promise<string> {
     const path = join(this.#controlPlane.dir, `${this.#namespace}.kubeconfig`);
     const { token } = await this.issueToken();
-    await this.#writeKubeconfig(path, token);
+    await writeFile(path, kubeconfigWithToken(this.#controlPlane.kubeconfigPath, token));
     return path;
   }
 
@@ -152,7 +152,7 @@ export class ServiceAccount {
   /** The API server goes by its memory of a token for 10 s. */
   async #untilRefused(token: string): Promise<void> {
     const path = join(this.#controlPlane.dir, 'with-token');
-    await this.#writeKubeconfig(path, token);
+    await writeFile(path, kubeconfigWithToken(this.#controlPlane.kubeconfigPath, token));
     const client = createKubeClient(loadKubeConfig({ kind: 'File', path }));
     await eventually(async () => {
       const failure = await client.get({ ...NAMESPACES, name: 'default' }).catch(failureKind);
@@ -160,30 +160,27 @@ export class ServiceAccount {
     });
     await client.close();
   }
+}
 
-  async #writeKubeconfig(path: string, token: string): Promise<void> {
-    const { kubeconfigPath } = this.#controlPlane;
-    const cluster = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).getCurrentCluster();
-    await writeFile(
-      path,
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        'current-context': 'test',
-        contexts: [{ name: 'test', context: { cluster: 'test', user: NAME } }],
-        clusters: [
-          {
-            name: 'test',
-            cluster: {
-              server: cluster?.server,
-              'certificate-authority-data': cluster?.caData,
-            },
-          },
-        ],
-        users: [{ name: NAME, user: { token } }],
-      }),
-    );
-  }
+/** For the API server of another kubeconfig, as the holder of the token. */
+export function kubeconfigWithToken(kubeconfigPath: string, token: string): string {
+  const cluster = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).getCurrentCluster();
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    contexts: [{ name: 'test', context: { cluster: 'test', user: NAME } }],
+    clusters: [
+      {
+        name: 'test',
+        cluster: {
+          server: cluster?.server,
+          'certificate-authority-data': cluster?.caData,
+        },
+      },
+    ],
+    users: [{ name: NAME, user: { token } }],
+  });
 }
 
 function failureKind(error: unknown): string {
