@@ -116,7 +116,10 @@ export class WorkloadPlayer {
         stop.abort();
         await done;
       }
-      for (const { pods } of this.#rollouts.values()) pods.forEach((pod) => { this.#end(pod); });
+      for (const { pods } of this.#rollouts.values())
+        pods.forEach((pod) => {
+          this.#end(pod);
+        });
       await Promise.all(this.#going);
     }
   }
@@ -154,7 +157,9 @@ export class WorkloadPlayer {
     for (const [uid, { pods }] of this.#rollouts) {
       if (uids.has(uid)) continue;
       this.#rollouts.delete(uid);
-      pods.forEach((pod) => { this.#end(pod); });
+      pods.forEach((pod) => {
+        this.#end(pod);
+      });
     }
   }
 
