@@ -5,16 +5,21 @@ import { join } from 'node:path';
 import { buildAll, bundle } from './build.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
+import { verifySupplyChain } from './lib/supplyChain.mjs';
 
-const generatedPaths = ['crds', 'docs/api.md'];
+const chart = 'helm/kube-startup-cpu-boost';
+const generatedPaths = ['crds', 'docs/api.md', `${chart}/crds`, `${chart}/README.md`];
 
 const tasks = {
   lint: ['ESLint, Prettier and the layers of src/', lint],
   typecheck: ['TypeScript, without writing anything', typecheck],
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
-  generate: ['crds/ and docs/api.md from their one source', generate],
+  generate: ['crds/, docs/api.md and parts of the chart from their one source', generate],
   build: ['dist/: the bundle and the library', buildAll],
-  verify: ['lint, typecheck, generated files up to date, packed library works', verify],
+  verify: [
+    'lint, typecheck, generated files up to date, dependencies as listed, packed library works',
+    verify,
+  ],
 };
 
 async function lint() {
@@ -29,9 +34,12 @@ async function typecheck() {
 
 async function generate() {
   await inTemporaryFolder(async (folder) => {
-    const generator = join(folder, 'generate.cjs');
-    await bundle('src/resources/generate.ts', generator);
-    await must(process.execPath, [generator]);
+    // The chart's copy of the CRD comes after the CRD.
+    for (const source of ['src/resources/generate.ts', 'scripts/chart.ts']) {
+      const generator = join(folder, 'generate.cjs');
+      await bundle(source, generator);
+      await must(process.execPath, [generator]);
+    }
   });
 }
 
@@ -39,6 +47,7 @@ async function verify() {
   await step('lint', lint);
   await step('typecheck', typecheck);
   await step('generated files', verifyGenerated);
+  await step('dependencies', verifySupplyChain);
   await step('packed library', verifyPackage);
 }
 

@@ -2,12 +2,13 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { buildBundle } from './build.mjs';
-import { ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPlane.mjs';
+import { ensureBuilt, ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPlane.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { main, root, run, say } from './lib/processes.mjs';
 
 const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 const withoutApi = ['--selectProjects', 'unit', 'property'];
+const withApi = [...withoutApi, 'api'];
 
 /** Whether all the paths that were asked for are tests without an API server. */
 function asksForPureTestsOnly(args) {
@@ -34,9 +35,11 @@ await main(async () => {
 
   const controlPlane = await ensureControlPlane();
   if (controlPlane.kind !== 'Absent') {
+    // The tests of the chart find it there, see test/support/chart.ts.
+    await ensureBuilt(['helm'], 'Helm', 3);
     await buildBundle();
     const env = environmentOf(controlPlane);
-    return (await run(process.execPath, [jest, '--forceExit', ...args], { env })).code;
+    return (await run(process.execPath, [jest, '--forceExit', ...args, ...withApi], { env })).code;
   }
   const { code } = await run(process.execPath, [jest, '--forceExit', ...args, ...withoutApi]);
   const inCi = process.env.CI === 'true';

@@ -32,7 +32,15 @@ export async function ensureControlPlane({ existingCluster = true } = {}) {
     return { kind: 'Absent', reason: `these programs are missing: ${missing.join(', ')}` };
   }
   if (process.env.KUBEBUILDER_ASSETS) return readyMade(process.env.KUBEBUILDER_ASSETS);
-  return (await built()) ?? buildWithGo();
+  return ensureBuilt(tools, 'a Kubernetes API server', 5);
+}
+
+/**
+ * The programs of test/cluster/build.sh by those names, built where they are missing.
+ * @returns {Promise<ControlPlane>}
+ */
+export async function ensureBuilt(names, what, minutes) {
+  return (await built(names)) ?? buildWithGo(names, what, minutes);
 }
 
 /** What the tests and the demo read, see test/support/controlPlane.ts. */
@@ -60,20 +68,20 @@ function readyMade(bin) {
   );
 }
 
-async function built() {
-  const { code, output } = await run(build, ['--check', ...tools], { capture: true });
+async function built(names) {
+  const { code, output } = await run(build, ['--check', ...names], { capture: true });
   return code === 0 ? { kind: 'Programs', bin: folderIn(output) } : undefined;
 }
 
-async function buildWithGo() {
+async function buildWithGo(names, what, minutes) {
   const reason = await whyGoCannot();
   if (reason !== undefined) return { kind: 'Absent', reason };
-  let current = tools[0];
-  say('building a Kubernetes API server from source (once; about 5 minutes)...');
+  let current = names[0];
+  say(`building ${what} from source (once; about ${minutes} minutes)...`);
   const { code, output } = await withTicks(
     () => `building ${current}`,
     () =>
-      run(build, tools, {
+      run(build, names, {
         capture: true,
         onLine(line) {
           const step = /^build: (\S+): (building|built in .*)$/.exec(line);

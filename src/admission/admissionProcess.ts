@@ -49,7 +49,7 @@ export async function startAdmission(options: AdmissionProcessOptions): Promise<
   return {
     port,
     checks: {
-      live: namespaces.liveChecks,
+      live: [...namespaces.liveChecks, ...certificates.liveChecks],
       ready: [
         { name: 'certificate', problem: () => certificates.problem() },
         { name: 'webhook-server', problem: () => server.problem() },

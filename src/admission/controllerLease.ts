@@ -1,7 +1,7 @@
 /** Whether a controller is there that would take boosts back, as far as its Lease tells. */
 import { LEASES, ResourceWatch, observeLease } from '../kube';
 import type { Clock, KubeClient, ObservedLease } from '../kube';
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 
 export interface ControllerLeaseOptions {
   readonly client: KubeClient;
@@ -57,6 +57,10 @@ export class ControllerLease {
     // What the Lease was like while nobody could read it is not known.
     const freeMs = Math.min(now - freeSince, this.#watch.stats().inTouchMs);
     return freeMs > graceMs ? 'Missing' : 'Acting';
+  }
+
+  get liveCheck(): HealthCheck {
+    return this.#watch.liveCheck;
   }
 
   start(): void {

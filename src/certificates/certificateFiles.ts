@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../boost-engine';
-import { sleep } from '../kube';
+import { Watchdog, sleep } from '../kube';
 import type { Clock } from '../kube';
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 import type { CertificateSource } from './certificateSource';
 import { CertificateError, readCurrentCertificate } from './servingCertificate';
 import type { ServingCertificate } from './servingCertificate';
@@ -26,12 +26,14 @@ export const READ_EVERY_MS = 10_000;
 export class CertificateFiles implements CertificateSource {
   readonly #options: CertificateFilesOptions;
   readonly #stopping = new AbortController();
+  readonly #watchdog: Watchdog;
   #given: ServingCertificate | undefined;
   #problem: string | undefined = 'the certificate has not been read yet';
   #running: Promise<void> | undefined;
 
   constructor(options: CertificateFilesOptions) {
     this.#options = options;
+    this.#watchdog = new Watchdog('certificate files', options.clock);
   }
 
   async start(give: (certificate: ServingCertificate) => void): Promise<void> {
@@ -41,6 +43,10 @@ export class CertificateFiles implements CertificateSource {
 
   problem(): string | undefined {
     return this.#given === undefined ? this.#problem : undefined;
+  }
+
+  get liveChecks(): readonly HealthCheck[] {
+    return [this.#watchdog.check];
   }
 
   async stop(): Promise<void> {
@@ -53,7 +59,7 @@ export class CertificateFiles implements CertificateSource {
     for (;;) {
       await sleep(this.#options.clock, READ_EVERY_MS, signal);
       if (signal.aborted) return;
-      await this.#look(give);
+      await this.#watchdog.during(() => this.#look(give));
     }
   }
 

@@ -1,7 +1,7 @@
 /** Keeps the certificates of the webhooks: one step of the plan after the other, for as long as it runs. */
-import { ApiError, ResourceWatch, SECRETS, failureAction, sleep } from '../kube';
+import { ApiError, ResourceWatch, SECRETS, Watchdog, failureAction, sleep } from '../kube';
 import type { Clock, JsonObject, KubeClient, ResourceRef } from '../kube';
-import type { Logger, Metrics } from '../observability';
+import type { HealthCheck, Logger, Metrics } from '../observability';
 import { takeRound } from './certificateRound';
 import { ClusterCertificateStore, WEBHOOK_CONFIGURATIONS } from './certificateStore';
 import type { CertificateNames, CertificateSnapshot, CertificateStore } from './certificateStore';
@@ -26,6 +26,12 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
 
 /**
+ * Failures in a row before a refusal is somebody's task: an API server that has just started knows no
+ * roles yet and answers Forbidden for a second or two, and this is 2 + 4 s later.
+ */
+const FAILURES_OF_A_START = 2;
+
+/**
  * A whole rotation takes about eight writes; whoever undoes each of ours at once gets one more every
  * second, and no hot loop.
  */
@@ -46,6 +52,7 @@ export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #store: CertificateStore;
   readonly #watches: readonly ResourceWatch[];
+  readonly #watchdog: Watchdog;
   readonly #stopping = new AbortController();
   #news = new AbortController();
   #running: Promise<void> | undefined;
@@ -57,6 +64,7 @@ export class CertificateKeeper {
     const { clock, names } = options;
     this.#options = options;
     this.#store = options.store ?? new ClusterCertificateStore(options);
+    this.#watchdog = new Watchdog('certificates', clock);
     this.#countedAt = clock.monotonic();
     this.#watches = [
       this.#watch(SECRETS, names.authoritySecret, names.namespace),
@@ -64,6 +72,10 @@ export class CertificateKeeper {
       this.#watch(WEBHOOK_CONFIGURATIONS.mutating, names.webhookConfiguration),
       this.#watch(WEBHOOK_CONFIGURATIONS.validating, names.webhookConfiguration),
     ];
+  }
+
+  get liveChecks(): readonly HealthCheck[] {
+    return [this.#watchdog.check, ...this.#watches.map((watch) => watch.liveCheck)];
   }
 
   start(): void {
@@ -84,7 +96,7 @@ export class CertificateKeeper {
     while (!this.#stopping.signal.aborted) {
       const news = new AbortController();
       this.#news = news;
-      const pauseMs = await this.#attempt();
+      const pauseMs = await this.#watchdog.during(() => this.#attempt());
       // News may be what ends a failure, but must not make it a hot loop.
       if (this.#failures > 0) await sleep(clock, FIRST_RETRY_MS, this.#stopping.signal);
       const ends = AbortSignal.any([this.#stopping.signal, news.signal]);
@@ -146,7 +158,8 @@ export class CertificateKeeper {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
     const fields = { error, failure: failure?.kind ?? 'Unknown', retryInMs: pauseMs };
     // Such as an API server that is away: nobody has to do anything about the certificates.
-    if (failure !== undefined && failureAction(failure).kind === 'Retry') {
+    const isAway = failure !== undefined && failureAction(failure).kind === 'Retry';
+    if (isAway || this.#failures <= FAILURES_OF_A_START) {
       logger.warn(fields, 'the certificates cannot be kept up, trying again');
       return pauseMs;
     }

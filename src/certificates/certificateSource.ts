@@ -1,4 +1,5 @@
 /** Where a server gets its certificate from, at the start and whenever it is replaced. */
+import type { HealthCheck } from '../observability';
 import type { ServingCertificate } from './servingCertificate';
 
 export interface CertificateSource {
@@ -9,5 +10,7 @@ export interface CertificateSource {
   start(give: (certificate: ServingCertificate) => void): Promise<void>;
   /** Why nothing was given yet; undefined once something was, whatever comes after. */
   problem(): string | undefined;
+  /** Whether the looking goes on. */
+  readonly liveChecks: readonly HealthCheck[];
   stop(): Promise<void>;
 }

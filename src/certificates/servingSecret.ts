@@ -1,7 +1,7 @@
 /** Takes the serving certificate from the Secret that the controllers keep. */
 import { ResourceWatch, SECRETS } from '../kube';
 import type { Clock, JsonObject, KubeClient } from '../kube';
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 import type { CertificateSource } from './certificateSource';
 import { readCurrentCertificate } from './servingCertificate';
 import type { ServingCertificate } from './servingCertificate';
@@ -51,6 +51,10 @@ export class ServingSecret implements CertificateSource {
     return this.#watch?.isSynced === true
       ? `${this.#name} is not there`
       : `${this.#name} has not been read yet`;
+  }
+
+  get liveChecks(): readonly HealthCheck[] {
+    return this.#watch === undefined ? [] : [this.#watch.liveCheck];
   }
 
   async stop(): Promise<void> {

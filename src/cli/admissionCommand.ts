@@ -23,7 +23,10 @@ export async function startAdmissionProcess(
     certificates: certificateSource(context),
   });
   return {
-    checks: server.checks,
+    checks: {
+      ...server.checks,
+      live: [...server.checks.live, ...(lease === undefined ? [] : [lease.liveCheck])],
+    },
     stop: async () => {
       await server.stop();
       await namespaces.close();

@@ -27,13 +27,13 @@ export async function startControllerProcess(
   });
   await operator.start();
   const keeper = startKeeper(context);
-  const checks = { live: operator.liveChecks, ready: operator.checks };
+  const live = [...operator.liveChecks, ...(keeper?.liveChecks ?? [])];
   const { election } = settings;
   if (election.kind === 'Off') {
     operator.act(() => true);
     context.metrics.leader.set(1);
     return {
-      checks,
+      checks: { live, ready: operator.checks },
       stop: async () => {
         await keeper?.stop();
         await operator.close();
@@ -46,7 +46,7 @@ export async function startControllerProcess(
     elector.start();
   });
   return {
-    checks,
+    checks: { live: [...live, ...elector.liveChecks], ready: operator.checks },
     stop: async () => {
       // The next leader waits for this one, and nobody for the keeper of certificates.
       await elector.stop();

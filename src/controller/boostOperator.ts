@@ -68,6 +68,11 @@ export class BoostOperator extends ResilientOperator {
     }));
   }
 
+  override get liveChecks(): readonly HealthCheck[] {
+    const work = { name: 'work', problem: () => this.#loop?.liveCheck.problem() };
+    return [...super.liveChecks, work];
+  }
+
   /** Resolves when the caches that a revert needs have been filled for the first time. */
   get synced(): Promise<unknown> {
     if (this.#view === undefined) return Promise.resolve();

@@ -2,7 +2,7 @@
 import type { RaiseSettings, Raising, RevertSettings } from '../boost-engine';
 import { ApiError, failureAction } from '../kube';
 import type { Clock, JsonObject, KubeClient } from '../kube';
-import type { Logger, Metrics } from '../observability';
+import type { HealthCheck, Logger, Metrics } from '../observability';
 import { BoostDirectory } from './boostDirectory';
 import { BoostStatusWriter } from './boostStatusWriter';
 import { boostNameOf } from './clusterView';
@@ -111,6 +111,7 @@ export class ReconcileLoop {
     });
     this.#sweep = new Sweep({
       clock,
+      logger,
       intervalMs: settings.sweepIntervalMs,
       round: () => {
         this.#sweepOnce();
@@ -118,6 +119,7 @@ export class ReconcileLoop {
     });
     this.#unlabelledSweep = new Sweep({
       clock,
+      logger,
       intervalMs: settings.unlabelledSweepIntervalMs,
       round: (signal) => this.#queueUnlabelled(signal),
     });
@@ -126,6 +128,10 @@ export class ReconcileLoop {
   /** Keys that are due and wait for a worker. */
   get backlog(): number {
     return this.#queue.depth().ready;
+  }
+
+  get liveCheck(): HealthCheck {
+    return this.#queue.liveCheck;
   }
 
   start(): void {

@@ -1,12 +1,14 @@
 /** The safety net: looks at everything now and then, and counts what should not have been left to it. */
 import { sleep } from '../kube';
 import type { Clock } from '../kube';
+import type { Logger } from '../observability';
 
 export interface SweepOptions {
   readonly clock: Clock;
+  readonly logger: Pick<Logger, 'error'>;
   /** Milliseconds between the end of one round and the next. */
   readonly intervalMs: number;
-  /** One round; must not throw. The signal says that nobody wants the rest of it. */
+  /** One round; what it throws is logged. The signal says that nobody wants the rest of it. */
   readonly round: (signal: AbortSignal) => void | Promise<void>;
 }
 
@@ -28,13 +30,22 @@ export class Sweep {
   }
 
   async #run(first: 'AtOnce' | 'AfterInterval'): Promise<void> {
-    const { clock, intervalMs, round } = this.#options;
+    const { clock, intervalMs } = this.#options;
     const { signal } = this.#stopping;
-    if (first === 'AtOnce') await round(signal);
+    if (first === 'AtOnce') await this.#round(signal);
     for (;;) {
       await sleep(clock, intervalMs, signal);
       if (signal.aborted) return;
+      await this.#round(signal);
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
+    const { logger, round } = this.#options;
+    try {
       await round(signal);
+    } catch (error) {
+      logger.error({ error }, 'a round of the safety net threw, the next one comes at its time');
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Work by key: at its time, one at a time per key, the urgent first, again if it asks for it. */
+import { Watchdog } from '../kube';
 import type { Clock, Timer } from '../kube';
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 import { DeadlineHeap } from './deadlineHeap';
 
 /** What the worker says about its key. */
@@ -61,6 +62,7 @@ const LONGEST_RETRY_MS = 30_000;
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
+  readonly #watchdog: Watchdog;
   readonly #waiting = new DeadlineHeap();
   readonly #ready: Readonly<Record<WorkBand, Set<string>>> = {
     critical: new Set(),
@@ -81,6 +83,7 @@ export class WorkQueue {
       throw new RangeError(`concurrency must be 1 or more, not ${options.concurrency}`);
     }
     this.#options = options;
+    this.#watchdog = new Watchdog('work', options.clock);
   }
 
   /** Keys in any state. */
@@ -106,6 +109,11 @@ export class WorkQueue {
       waiting: this.#waiting.size,
       running: this.#running.size,
     };
+  }
+
+  /** Whether each key that is worked on comes to an end. */
+  get liveCheck(): HealthCheck {
+    return this.#watchdog.check;
   }
 
   /** To run as soon as a worker is free. */
@@ -253,7 +261,7 @@ export class WorkQueue {
 
   async #result(key: string): Promise<WorkResult> {
     try {
-      return await this.#options.worker(key);
+      return await this.#watchdog.during(() => this.#options.worker(key));
     } catch (error) {
       this.#options.logger.error({ error, key }, 'worker threw, the key is tried again');
       return { kind: 'Retry' };

@@ -47,6 +47,7 @@ export type {
   WatchedSelection,
 } from './resilientOperator';
 export { ServerClock } from './serverClock';
+export { Watchdog } from './watchdog';
 export { LeaseElector } from './leaseElector';
 export type { LeaseElectorOptions } from './leaseElector';
 export { claimLease, observeLease, releasedSpec } from './leaseElection';

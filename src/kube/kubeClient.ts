@@ -297,6 +297,7 @@ class HttpKubeClient implements KubeClient {
     };
     // Ends the request on every way out, so that a caller who breaks off frees the connection.
     const ending = new AbortController();
+    const begunAt = this.clock.monotonic();
     const deadline = this.deadline(this.timeoutMs, options.signal);
     const end = (): void => {
       ending.abort();
@@ -313,7 +314,8 @@ class HttpKubeClient implements KubeClient {
         yield parseWatchEvent(line, call.description, this.clock.now());
       }
     } catch (error) {
-      throw asApiError(error, call.description, {
+      throw this.callFailed(error, call, {
+        begunAt,
         cancelled: options.signal?.aborted === true,
         timedOut: deadline.signal.aborted,
       });
@@ -335,6 +337,7 @@ class HttpKubeClient implements KubeClient {
   /** Sends a call whose answer is one JSON object. */
   private async object(call: Call, options: CallOptions): Promise<JsonObject> {
     const timeoutMs = options.timeoutMs ?? this.timeoutMs;
+    const begunAt = this.clock.monotonic();
     const deadline = this.deadline(timeoutMs, options.signal);
     try {
       const answer = await this.accepted(call, deadline.signal, timeoutMs);
@@ -345,13 +348,33 @@ class HttpKubeClient implements KubeClient {
       }
       return object;
     } catch (error) {
-      throw asApiError(error, call.description, {
+      throw this.callFailed(error, call, {
+        begunAt,
         cancelled: options.signal?.aborted === true,
         timedOut: deadline.signal.aborted,
       });
     } finally {
       deadline.cancel();
     }
+  }
+
+  /**
+   * A call without an answer in time may have gone into a connection that is silent and will stay so,
+   * and what has silenced it may have silenced all: none of those from before is used again, or each
+   * would cost one call its time. HTTP/1.1 has no ping to tell them apart.
+   */
+  private callFailed(
+    error: unknown,
+    { description }: Call,
+    { begunAt, ...ending }: Ending & { readonly begunAt: number },
+  ): ApiError {
+    const failed = asApiError(error, description, ending);
+    const { connection } = this;
+    if (failed.failure.kind === 'Timeout' && connection && connection.openedAt <= begunAt) {
+      this.connection = undefined;
+      this.retire(connection);
+    }
+    return failed;
   }
 
   /** Sends until the server accepts; a 401 is repeated once with credentials read anew. */
@@ -436,10 +459,10 @@ class HttpKubeClient implements KubeClient {
     const before = this.connection;
     const readAt = this.clock.monotonic();
     if (before !== undefined && sameServer(before.credentials, credentials)) {
-      this.connection = { agent: before.agent, credentials, readAt };
+      this.connection = { ...before, credentials, readAt };
       return this.connection;
     }
-    this.connection = { agent: newAgent(credentials), credentials, readAt };
+    this.connection = { agent: newAgent(credentials), credentials, readAt, openedAt: readAt };
     if (before !== undefined) {
       this.retire(before);
     }
@@ -479,8 +502,9 @@ class HttpKubeClient implements KubeClient {
 interface Connection {
   readonly agent: Agent;
   readonly credentials: Credentials;
-  /** Monotonic milliseconds. */
+  /** When the credentials were read, and when the agent was made; monotonic milliseconds. */
   readonly readAt: number;
+  readonly openedAt: number;
 }
 
 function newAgent({ tls, origin }: Credentials): Agent {

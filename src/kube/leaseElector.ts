@@ -1,5 +1,5 @@
 /** Takes part in the election of a leader by a Lease, and tells its owner when to act. */
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 import { ApiError } from './apiFailure';
 import { sleep } from './clock';
 import type { Clock } from './clock';
@@ -10,6 +10,7 @@ import type { LeaseSettings, ObservedLease } from './leaseElection';
 import { LEASES } from './resourceRef';
 import type { ObjectRef } from './resourceRef';
 import { ResourceWatch } from './resourceWatch';
+import { Watchdog } from './watchdog';
 
 export interface LeaseElectorOptions {
   readonly client: KubeClient;
@@ -41,6 +42,7 @@ export class LeaseElector {
   readonly #options: LeaseElectorOptions;
   readonly #ref: ObjectRef;
   readonly #watch: ResourceWatch;
+  readonly #watchdog: Watchdog;
   readonly #stopping = new AbortController();
   #observed: ObservedLease | undefined;
   /** Monotonic milliseconds at which the last successful renewal was begun. */
@@ -52,6 +54,7 @@ export class LeaseElector {
     const { client, clock, logger, lease } = options;
     this.#options = options;
     this.#ref = { ...LEASES, ...lease };
+    this.#watchdog = new Watchdog('end of leadership', clock);
     this.#watch = new ResourceWatch({
       client,
       clock,
@@ -67,6 +70,11 @@ export class LeaseElector {
   isLeading(): boolean {
     const { clock, settings } = this.#options;
     return clock.monotonic() - this.#renewedAt < settings.renewDeadlineMs;
+  }
+
+  /** All else that it waits for has a timer. */
+  get liveChecks(): readonly HealthCheck[] {
+    return [this.#watchdog.check, this.#watch.liveCheck];
   }
 
   start(): void {
@@ -98,7 +106,7 @@ export class LeaseElector {
     onElected();
     await this.#reign();
     const hadTime = this.isLeading();
-    await onDeposed();
+    await this.#watchdog.during(onDeposed);
     logger.info({ identity, hadTime }, 'leading no more');
   }
 

@@ -74,10 +74,7 @@ export abstract class ResilientOperator extends Operator {
 
   /** One for each watch: whether its loop goes on. */
   get liveChecks(): readonly HealthCheck[] {
-    return this.#watches.map((watch) => ({
-      name: `watch ${watch.name}`,
-      problem: () => watch.stall(),
-    }));
+    return this.#watches.map((watch) => watch.liveCheck);
   }
 
   /** Starts the watch and returns at once: the API server may be away when the program starts. */

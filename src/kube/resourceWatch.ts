@@ -1,5 +1,5 @@
 /** Drives one watch: does what its state asks for, keeps the cache, tells the handler. */
-import type { Logger } from '../observability';
+import type { HealthCheck, Logger } from '../observability';
 import { ApiError } from './apiFailure';
 import type { ApiFailure } from './apiFailure';
 import { sleep } from './clock';
@@ -127,14 +127,9 @@ export class ResourceWatch {
     };
   }
 
-  /**
-   * For the liveness probe: undefined while the loop goes on, whether its attempts succeed or not, so
-   * that an outage of the API server ends no process; else what holds it up.
-   */
-  stall(): string | undefined {
-    const ms = this.#options.clock.monotonic() - this.#lastAttempt;
-    if (ms <= STALLED_AFTER_MS) return undefined;
-    return `no attempt to read ${this.name} for ${Math.round(ms / 1_000)} s`;
+  /** No problem while the loop goes on, whether its attempts succeed or not: an outage ends no process. */
+  get liveCheck(): HealthCheck {
+    return { name: `watch ${this.name}`, problem: () => this.#stall() };
   }
 
   start(): void {
@@ -167,6 +162,12 @@ export class ResourceWatch {
         state = await this.#take(state, this.#failed(error, 0));
       }
     }
+  }
+
+  #stall(): string | undefined {
+    const ms = this.#options.clock.monotonic() - this.#lastAttempt;
+    if (ms <= STALLED_AFTER_MS) return undefined;
+    return `no attempt to read ${this.name} for ${Math.round(ms / 1_000)} s`;
   }
 
   #advance(state: WatchState): Promise<WatchState> {

@@ -4,7 +4,10 @@ import { isJsonObject } from './jsonObject';
 import type { JsonObject, ListPage } from './jsonObject';
 import type { WatchEvent } from './watchStream';
 
-/** Each state says what its driver does next; `failures` counts since the watch last ran well. */
+/**
+ * Each state says what its driver does next; `failures` counts what the server has answered since the
+ * watch last ran well.
+ */
 export type WatchState =
   EmptyState | ListingState | WatchingState | CheckingState | BackingOffState;
 
@@ -87,6 +90,11 @@ export const INITIAL_WATCH_STATE: EmptyState = { kind: 'Empty', failures: 0 };
 /** client-go's reflector: https://github.com/kubernetes/client-go/blob/v0.36.3/tools/cache/reflector.go */
 const FIRST_BACKOFF_MS = 800;
 const LONGEST_BACKOFF_MS = 30_000;
+/**
+ * Between two attempts that nobody answers. It does not grow: they cost the server nothing, and it is
+ * back within seconds, with pods that are waiting.
+ */
+const UNANSWERED_PAUSE_MS = 2_000;
 /** A stream that was open for so long worked: the next failure is a new one. */
 const STEADY_MS = 10_000;
 /** So many failures in a row may be the version's fault (a restored etcd is behind it): list anew. */
@@ -202,7 +210,11 @@ function failed(
   { livedMs, random }: Ending,
   failure?: ApiFailure,
 ): BackingOffState {
-  const failures = livedMs >= STEADY_MS ? 1 : state.failures + 1;
+  const hasWorked = livedMs >= STEADY_MS;
+  if (failure !== undefined && isUnanswered(failure) && !hasWorked) {
+    return { kind: 'BackingOff', ms: spread(UNANSWERED_PAUSE_MS, random), then: state };
+  }
+  const failures = hasWorked ? 1 : state.failures + 1;
   const asked = failure !== undefined && 'retryAfterMs' in failure ? failure.retryAfterMs : 0;
   const canResume =
     failures % FAILURES_BEFORE_RELIST !== 0 &&
@@ -212,6 +224,10 @@ function failed(
     ms: Math.max(asked, backoffMs(failures, random)),
     then: canResume ? { ...state, failures } : { kind: 'Empty', failures },
   };
+}
+
+function isUnanswered(failure: ApiFailure): boolean {
+  return (failure.kind === 'Network' || failure.kind === 'Timeout') && !('status' in failure);
 }
 
 /** After these the same version or token would fail again, or the collection may have changed. */
@@ -225,8 +241,11 @@ const SPOILING_KINDS: ReadonlySet<ApiFailure['kind']> = new Set([
 
 /** Doubles up to the longest wait; between half of it and all of it by chance. */
 export function backoffMs(failures: number, random: number): number {
-  const full = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LONGEST_BACKOFF_MS);
-  return full * (0.5 + random / 2);
+  return spread(Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LONGEST_BACKOFF_MS), random);
+}
+
+function spread(ms: number, random: number): number {
+  return ms * (0.5 + random / 2);
 }
 
 function changeOf({ type, object }: WatchEvent): { readonly change?: WatchChange } {

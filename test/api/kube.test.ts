@@ -350,6 +350,29 @@ describe('credentials', () => {
   });
 });
 
+describe('connections', () => {
+  it('from before a call that got no answer are not used again: they may all be silent', async () => {
+    const { clusters } = await clusterOf(controlPlane.kubeconfigPath);
+    const proxy = await TcpProxy.start(Number(new URL(clusters[0].cluster.server).port));
+    const path = await writeKubeconfig('silent', {
+      cluster: { ...clusters[0].cluster, server: `https://127.0.0.1:${proxy.port}` },
+    });
+    const own = createKubeClient(loadKubeConfig({ kind: 'File', path }));
+    const ref = { ...NAMESPACES, name: 'default' };
+    const atOnce = (): Promise<unknown> =>
+      Promise.all(Array.from({ length: 8 }, () => own.get(ref)));
+    await atOnce();
+    const before = proxy.connections;
+    proxy.stall();
+    expect(await failureOf(own.get(ref, { timeoutMs: 200 }))).toMatchObject({ kind: 'Timeout' });
+
+    await atOnce();
+    expect(proxy.connections).toBeGreaterThan(before);
+    await proxy.stop();
+    await own.close();
+  });
+});
+
 describe('a resource watch', () => {
   it('resumes after a cut, misses nothing and tells nothing twice', async () => {
     const namespace = await aNamespace();

@@ -146,11 +146,16 @@ async function untilAll(state: 'Active' | undefined, cpu: CpuResources): Promise
   }
 }
 
-async function catchUps(controller: RunningController): Promise<Record<string, number>> {
-  const { values } = await controller.metrics.catchUps.get();
-  return Object.fromEntries(
-    values.map(({ labels, value }) => [`${labels.result} ${labels.reason}`, value]),
-  );
+/** The controller counts when it has the answer, so a moment after the pod can be seen changed. */
+async function untilCounted(
+  controller: RunningController,
+  catchUps: Record<string, number>,
+): Promise<void> {
+  await eventually(async () => {
+    const { values } = await controller.metrics.catchUps.get();
+    const counted = values.map(({ labels, value }) => [`${labels.result} ${labels.reason}`, value]);
+    expect(Object.fromEntries(counted)).toEqual(catchUps);
+  });
 }
 
 describe('a pod that was created while no webhook answered', () => {
@@ -171,7 +176,7 @@ describe('a pod that was created while no webhook answered', () => {
     await world.kubelet.running(pod);
     await world.kubelet.ready(pod);
     await world.untilReverted(pod, { app: ORIGINAL });
-    expect(await catchUps(controller)).toEqual({ 'Raised CatchUp': 1 });
+    await untilCounted(controller, { 'Raised CatchUp': 1 });
   });
 
   it('waits while it has no node, or no kubelet has taken it in', async () => {
@@ -505,7 +510,7 @@ describe('a pod that no node had room for with its boost', () => {
     await untilRaised(pod, 'Unschedulable');
     await world.kubelet.ready(pod);
     await world.untilReverted(pod, { app: ORIGINAL });
-    expect(await catchUps(controller)).toEqual({ 'Raised Unschedulable': 1 });
+    await untilCounted(controller, { 'Raised Unschedulable': 1 });
   });
 
   it('gets what the boost gives by then', async () => {
@@ -580,7 +585,7 @@ describe('a node without room for the raise', () => {
       });
     });
     expect((await world.read(pod)).generation).toBe(1);
-    expect(await catchUps(controller)).toEqual({ 'GivenUp NoRoomOnNode': 1 });
+    await untilCounted(controller, { 'GivenUp NoRoomOnNode': 1 });
   });
 
   it.each(['Defer', 'Infeasible'] as const)(
@@ -625,7 +630,7 @@ describe('an API server that does not raise', () => {
         skipped: 'RaiseRefused',
       });
     });
-    expect(await catchUps(controller)).toEqual({ 'GivenUp RaiseRefused': 1 });
+    await untilCounted(controller, { 'GivenUp RaiseRefused': 1 });
     await policy.remove();
     await expectUntouched(pod, { skipped: 'RaiseRefused' });
   });
@@ -643,7 +648,7 @@ describe('an API server that does not raise', () => {
         skipped: 'RaiseRefused',
       });
     });
-    expect(await catchUps(controller)).toEqual({ 'Raised CatchUp': 1, 'GivenUp RaiseRefused': 1 });
+    await untilCounted(controller, { 'Raised CatchUp': 1, 'GivenUp RaiseRefused': 1 });
   });
 
   /** Resolves when a policy sets the CPU of each resize in the namespace to that of aContainer. */
@@ -779,7 +784,7 @@ describe('a pod whose priority lets the scheduler remove others for it', () => {
     await untilRaised(pod, 'MightPreempt');
     await world.kubelet.ready(pod);
     await world.untilReverted(pod, { app: ORIGINAL });
-    expect(await catchUps(controller)).toEqual({ 'Raised MightPreempt': 1 });
+    await untilCounted(controller, { 'Raised MightPreempt': 1 });
   });
 
   it.each<[string, string, JsonObject]>([
@@ -826,7 +831,7 @@ describe('a storm', () => {
     );
     const boost = await createBoost();
     await untilAll('Active', BOOSTED);
-    expect(await catchUps(controller)).toEqual({ 'Raised CatchUp': 200 });
+    await untilCounted(controller, { 'Raised CatchUp': 200 });
     await eventually(async () => {
       expect(await world.statusOf(boost)).toMatchObject({
         activeContainerBoosts: 200,

@@ -52,6 +52,7 @@ export function always(certificate: IssuedCertificate): CertificateSource {
       return Promise.resolve();
     },
     problem: () => undefined,
+    liveChecks: [],
     stop: () => Promise.resolve(),
   };
 }

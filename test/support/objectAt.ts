@@ -18,8 +18,15 @@ export function textsAt(object: JsonObject, key: string): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-function objectOf(value: unknown): JsonObject {
+/** Itself where it is an object; an empty one where it is not. */
+export function objectOf(value: unknown): JsonObject {
   return typeof value === 'object' && value !== null
     ? Object.fromEntries(Object.entries(value))
     : {};
+}
+
+/** The text under the key; '' where there is none. */
+export function textAt(object: JsonObject, key: string): string {
+  const value = object[key];
+  return typeof value === 'string' ? value : '';
 }

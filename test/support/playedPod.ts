@@ -5,21 +5,16 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  AuthenticationV1TokenRequest,
-  CoreV1Api,
-  V1TokenRequestSpec,
-} from '@kubernetes/client-node';
 import { z } from 'zod';
-import { SECRETS, loadKubeConfig } from '../../src/kube';
+import { SECRETS } from '../../src/kube';
 import type { ControlPlane } from './controlPlane';
 import { objectAt } from './objectAt';
 import { freePort } from './processes';
-import { kubeconfigWithToken } from './serviceAccount';
+import { kubeconfigOf } from './serviceAccount';
 
 const probeSchema = z.looseObject({
   httpGet: z.looseObject({ path: z.string(), port: z.union([z.string(), z.int()]) }),
@@ -260,19 +255,15 @@ async function writeMounts(
   return changed;
 }
 
+/** A copy of its own: another pod of the account may get its token just now. */
 async function writeToken(
-  { controlPlane: { kubeconfigPath }, namespace }: PodPlace,
+  { controlPlane, namespace }: PodPlace,
   { spec }: PodTemplate,
   folder: string,
 ): Promise<Record<string, string>> {
   if (!spec.automountServiceAccountToken) return {};
-  const body = new AuthenticationV1TokenRequest();
-  body.spec = new V1TokenRequestSpec();
-  body.spec.audiences = [];
-  const api = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).makeApiClient(CoreV1Api);
-  const request = { namespace, name: spec.serviceAccountName, body };
-  const { status } = await api.createNamespacedServiceAccountToken(request);
   const path = join(folder, 'kubeconfig');
-  await writeFile(path, kubeconfigWithToken(kubeconfigPath, status?.token ?? ''));
+  const account = { namespace, name: spec.serviceAccountName };
+  await copyFile(await kubeconfigOf(controlPlane, account), path);
   return { KUBECONFIG: path };
 }

@@ -92,13 +92,13 @@ export class ServiceAccount {
   async kubeconfig(): Promise<string> {
     const path = join(this.#controlPlane.dir, `${this.#namespace}.kubeconfig`);
     const { token } = await this.issueToken();
-    await writeFile(path, kubeconfigWithToken(this.#controlPlane.kubeconfigPath, token));
+    await writeKubeconfig(this.#controlPlane, path, token);
     return path;
   }
 
   /** Bound to a Secret of its own, with which it ends. */
   async issueToken(): Promise<IssuedToken> {
-    const { client, kubeconfigPath } = this.#controlPlane;
+    const { client } = this.#controlPlane;
     const namespace = this.#namespace;
     this.#tokens += 1;
     const secret: ObjectRef = { ...SECRETS, namespace, name: `token-${this.#tokens}` };
@@ -106,17 +106,11 @@ export class ServiceAccount {
       { ...SECRETS, namespace },
       { apiVersion: 'v1', kind: 'Secret', metadata: { name: secret.name } },
     );
-    const body = new AuthenticationV1TokenRequest();
-    body.spec = new V1TokenRequestSpec();
-    body.spec.audiences = [];
-    body.spec.boundObjectRef = new V1BoundObjectReference();
-    body.spec.boundObjectRef.apiVersion = 'v1';
-    body.spec.boundObjectRef.kind = 'Secret';
-    body.spec.boundObjectRef.name = secret.name;
-    const api = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).makeApiClient(CoreV1Api);
-    const request = { namespace, name: NAME, body };
-    const { status } = await api.createNamespacedServiceAccountToken(request);
-    const token = status?.token ?? '';
+    const bound = new V1BoundObjectReference();
+    bound.apiVersion = 'v1';
+    bound.kind = 'Secret';
+    bound.name = secret.name;
+    const token = await requestToken(this.#controlPlane, { namespace, name: NAME }, bound);
     return {
       token,
       refuse: async () => {
@@ -152,7 +146,7 @@ export class ServiceAccount {
   /** The API server goes by its memory of a token for 10 s. */
   async #untilRefused(token: string): Promise<void> {
     const path = join(this.#controlPlane.dir, 'with-token');
-    await writeFile(path, kubeconfigWithToken(this.#controlPlane.kubeconfigPath, token));
+    await writeKubeconfig(this.#controlPlane, path, token);
     const client = createKubeClient(loadKubeConfig({ kind: 'File', path }));
     await eventually(async () => {
       const failure = await client.get({ ...NAMESPACES, name: 'default' }).catch(failureKind);
@@ -162,25 +156,60 @@ export class ServiceAccount {
   }
 }
 
-/** For the API server of another kubeconfig, as the holder of the token. */
-export function kubeconfigWithToken(kubeconfigPath: string, token: string): string {
+export interface AccountName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A kubeconfig for a service account that is there, with a token that lasts longer than any test. */
+export async function kubeconfigOf(
+  controlPlane: ControlPlane,
+  account: AccountName,
+): Promise<string> {
+  const path = join(controlPlane.dir, `${account.namespace}-${account.name}.kubeconfig`);
+  await writeKubeconfig(controlPlane, path, await requestToken(controlPlane, account));
+  return path;
+}
+
+async function requestToken(
+  { kubeconfigPath }: ControlPlane,
+  account: AccountName,
+  bound?: V1BoundObjectReference,
+): Promise<string> {
+  const body = new AuthenticationV1TokenRequest();
+  body.spec = new V1TokenRequestSpec();
+  body.spec.audiences = [];
+  if (bound !== undefined) body.spec.boundObjectRef = bound;
+  const api = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).makeApiClient(CoreV1Api);
+  const { status } = await api.createNamespacedServiceAccountToken({ ...account, body });
+  return status?.token ?? '';
+}
+
+async function writeKubeconfig(
+  { kubeconfigPath }: ControlPlane,
+  path: string,
+  token: string,
+): Promise<void> {
   const cluster = loadKubeConfig({ kind: 'File', path: kubeconfigPath }).getCurrentCluster();
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: NAME } }],
-    clusters: [
-      {
-        name: 'test',
-        cluster: {
-          server: cluster?.server,
-          'certificate-authority-data': cluster?.caData,
+  await writeFile(
+    path,
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'test',
+      contexts: [{ name: 'test', context: { cluster: 'test', user: NAME } }],
+      clusters: [
+        {
+          name: 'test',
+          cluster: {
+            server: cluster?.server,
+            'certificate-authority-data': cluster?.caData,
+          },
         },
-      },
-    ],
-    users: [{ name: NAME, user: { token } }],
-  });
+      ],
+      users: [{ name: NAME, user: { token } }],
+    }),
+  );
 }
 
 function failureKind(error: unknown): string {

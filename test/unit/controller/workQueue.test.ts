@@ -231,6 +231,18 @@ describe('a work queue', () => {
     expect(clock.timers).toBe(0);
   });
 
+  it('tells the liveness probe of a key whose work does not end, and not of one that waits', async () => {
+    const { worker, open } = gate();
+    const { queue, clock } = stage(worker);
+    queue.add('a');
+    queue.addAt('b', 86_400_000);
+    await clock.advance(700_000);
+    expect(queue.liveCheck.problem()).toBe('in the same work for 700 s');
+    open();
+    await clock.advance(700_000);
+    expect(queue.liveCheck.problem()).toBeUndefined();
+  });
+
   it('stops at once when nothing runs', async () => {
     await stage().queue.stop();
   });

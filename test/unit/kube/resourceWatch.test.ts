@@ -251,7 +251,7 @@ describe('a resource watch', () => {
     });
     for (let minute = 0; minute < 60; minute++) {
       await clock.advance(60_000);
-      expect(watch.stall()).toBeUndefined();
+      expect(watch.liveCheck.problem()).toBeUndefined();
     }
     await watch.stop();
   });
@@ -261,9 +261,9 @@ describe('a resource watch', () => {
     const held = new Promise<void>((resolve) => (release = resolve));
     const { clock, watch } = stage({ lists: [page('5', pod('a', '1'))] }, { onEvent: () => held });
     await clock.advance(600_000);
-    expect(watch.stall()).toBeUndefined();
+    expect(watch.liveCheck.problem()).toBeUndefined();
     await clock.advance(60_000);
-    expect(watch.stall()).toBe('no attempt to read pods for 660 s');
+    expect(watch.liveCheck.problem()).toBe('no attempt to read pods for 660 s');
     release();
     await watch.stop();
   });

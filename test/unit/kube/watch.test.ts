@@ -7,10 +7,13 @@ function pod(name: string, resourceVersion: string): JsonObject {
   return { metadata: { name, uid: `uid-${name}`, resourceVersion } };
 }
 
-function failure(kind: 'Server' | 'Gone' | 'Network', retryAfterMs?: number): ApiFailure {
+type FailureKind = 'Server' | 'Gone' | 'Network' | 'Timeout';
+
+function failure(kind: FailureKind, retryAfterMs?: number): ApiFailure {
   const common = { request: 'LIST pods', message: '', source: undefined };
   switch (kind) {
     case 'Network':
+    case 'Timeout':
       return { kind, ...common };
     case 'Gone':
       return { kind, ...common, status: 410, reason: 'Expired' };
@@ -21,8 +24,8 @@ function failure(kind: 'Server' | 'Gone' | 'Network', retryAfterMs?: number): Ap
   }
 }
 
-function failed(of: ApiFailure, livedMs = 0): WatchInput {
-  return { kind: 'Failed', failure: of, livedMs, random: 0 };
+function failed(of: ApiFailure, livedMs = 0, random = 0): WatchInput {
+  return { kind: 'Failed', failure: of, livedMs, random };
 }
 
 function closed(livedMs: number): WatchInput {
@@ -138,7 +141,7 @@ describe('a running watch', () => {
     });
   });
 
-  it('lists anew after five failures in a row, whatever they were', () => {
+  it('lists anew after five failures in a row that the server has answered', () => {
     const state = { ...watching, failures: 4 };
     expect(stepWatch(state, failed(failure('Server'))).state).toMatchObject({
       then: { kind: 'Empty', failures: 5 },
@@ -200,6 +203,38 @@ describe('the waits of a watch', () => {
     expect(waits.map(Math.round)).toEqual([
       800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000,
     ]);
+  });
+
+  it.each(['Network', 'Timeout'] as const)(
+    'stay short while nobody answers (%s), and do not lengthen those for what is answered then',
+    (kind) => {
+      let state: WatchState = watching;
+      for (let attempt = 0; attempt < 20; attempt += 1) {
+        const { state: pause } = stepWatch(state, failed(failure(kind), 0, 0.999_999));
+        expect(pause).toMatchObject({ kind: 'BackingOff', then: watching });
+        if (pause.kind === 'BackingOff') expect(Math.round(pause.ms)).toBe(2_000);
+        state = stepWatch(pause, { kind: 'Slept' }).state;
+      }
+      expect(stepWatch(state, failed(failure('Gone'))).state).toMatchObject({
+        ms: 400,
+        then: { kind: 'Empty', failures: 1 },
+      });
+    },
+  );
+
+  it('grow where each new list is too old at once', () => {
+    let state: WatchState = watching;
+    const waits: number[] = [];
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      const { state: pause } = stepWatch(state, failed(failure('Gone')));
+      if (pause.kind === 'BackingOff') waits.push(pause.ms);
+      const page = { items: [], resourceVersion: '10' };
+      state = stepWatch(stepWatch(pause, { kind: 'Slept' }).state, {
+        kind: 'PageListed',
+        page,
+      }).state;
+    }
+    expect(waits).toEqual([400, 800, 1_600, 3_200]);
   });
 
   it('are never shorter than half of that', () => {
