@@ -1,19 +1,17 @@
 /** The real helm, with folders of its own, on one cluster. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { toolFolder } from './chart';
 
 export interface HelmOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
-
-export const CHART = join(process.cwd(), 'helm', 'kube-startup-cpu-boost');
 
 const run = promisify(execFile);
 
@@ -37,10 +35,9 @@ export class Helm {
     this.#kubeconfigPath = kubeconfigPath;
   }
 
-  /** Builds it where it is missing, which takes minutes. */
   static async create(kubeconfigPath: string): Promise<Helm> {
     const folder = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-helm-'));
-    return new Helm(await helmProgram(), folder, kubeconfigPath);
+    return new Helm(join(await toolFolder('helm'), 'helm'), folder, kubeconfigPath);
   }
 
   /** Never rejects for what helm says. */
@@ -64,13 +61,4 @@ export class Helm {
   async close(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
   }
-}
-
-/** Beside the other programs of the cluster where it is, else built. */
-async function helmProgram(): Promise<string> {
-  const given = join(process.env.CLUSTER_BIN ?? '', 'helm');
-  if (process.env.CLUSTER_BIN !== undefined && existsSync(given)) return given;
-  const script = join(process.cwd(), 'test', 'cluster', 'build.sh');
-  const { stdout } = await run(script, ['helm']);
-  return join(stdout.trim(), 'helm');
 }
