@@ -1,5 +1,6 @@
 /** The demo on a real node: one program started without and with a boost, its CPU from its cgroup. */
 import { mkdir, writeFile } from 'node:fs/promises';
+import { availableParallelism, loadavg } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -20,7 +21,7 @@ import { pictureOf } from './picture';
 import { BOOST, ORIGINAL_MILLICORES, probeOf } from './program';
 import type { Program } from './program';
 import { giveBackOf, highestQuota, quotaText, secondsText } from './start';
-import type { GiveBack, Start } from './start';
+import type { GiveBack, QuotaStep, Start } from './start';
 
 const SERVICE_ACCOUNTS: ResourceRef = { group: '', version: 'v1', plural: 'serviceaccounts' };
 
@@ -58,6 +59,7 @@ async function main(): Promise<number> {
   const report = reportSteps(terminal);
   terminal.line('Startup CPU Boost, on a real Kubernetes node', 'title');
   terminal.line(`The program: ${plan.program.title}`);
+  warnIfBusy(terminal);
   const cluster = await NodeCluster.create({ bin: plan.bin, report, signal });
   const show: Show = { terminal, cluster, program: plan.program, signal };
   let code: number;
@@ -103,6 +105,13 @@ async function perform(show: Show, plan: Plan): Promise<number> {
   terminal.line(`The picture is in ${relative(process.cwd(), plan.svg)}`);
   if (plan.keeps) await keep(show, plan.bin);
   return isGood ? 0 : 1;
+}
+
+function warnIfBusy(terminal: Terminal): void {
+  const [load = 0] = loadavg();
+  if (load < availableParallelism()) return;
+  const text = `This machine has other work (load ${load.toFixed(1)}): times will be longer than usual.`;
+  terminal.line(text, 'bad');
 }
 
 async function makeNamespace({ cluster }: Show): Promise<void> {
@@ -177,8 +186,8 @@ function showTable(
   const row = (start: Start, back: string): readonly Cell[] => [
     { text: start.name },
     { text: secondsText(start.readyAt), tone: 'good' },
-    { text: quotaText(start.quota[0]?.millicores), tone: 'raised' },
-    { text: quotaText(start.quota.at(-1)?.millicores), tone: 'lowered' },
+    { text: quotaOf(start.quota[0]), tone: 'raised' },
+    { text: quotaOf(start.quota.at(-1)), tone: 'lowered' },
     { text: back },
     { text: String(start.restarts) },
   ];
@@ -189,10 +198,14 @@ function showTable(
   );
 }
 
+function quotaOf(step: QuotaStep | undefined): string {
+  return step === undefined ? '-' : quotaText(step.millicores);
+}
+
 function showBars(terminal: Terminal, starts: readonly Start[]): void {
   const scale = {
     until: Math.max(...starts.map(({ endedAt }) => endedAt)),
-    highest: highestQuota(starts),
+    highest: highestQuota(starts, ORIGINAL_MILLICORES),
   };
   terminal.line();
   terminal.line(`CPU quota over time, from the container's cgroup (${legendOf(scale)})`, 'title');

@@ -26,9 +26,9 @@ const TELL_EVERY_MS = 10_000;
 /** What can be told while it goes on. */
 export type Moment =
   | { readonly kind: 'Created' }
-  | { readonly kind: 'Quota'; readonly from: number | undefined; readonly to: number | undefined }
-  | { readonly kind: 'FirstQuota'; readonly to: number | undefined }
-  | { readonly kind: 'Waiting'; readonly quota: number | undefined }
+  | { readonly kind: 'Quota'; readonly from: number; readonly to: number }
+  | { readonly kind: 'FirstQuota'; readonly to: number }
+  | { readonly kind: 'Waiting'; readonly quota: number }
   | { readonly kind: 'Ready' };
 
 export interface Measuring {
@@ -105,7 +105,7 @@ class Observation {
     const folder = await this.#cgroup();
     let told = this.#now();
     while (!this.#isOver()) {
-      const { quota } = await cpuIn(folder);
+      const { quota = Infinity } = await cpuIn(folder);
       this.#look(quota);
       if (this.#readyAt === undefined && this.#now() - told > TELL_EVERY_MS) {
         told = this.#now();
@@ -131,9 +131,9 @@ class Observation {
     return cgroupFolder(this.#container);
   }
 
-  #look(quota: number | undefined): void {
+  #look(quota: number): void {
     const last = this.#quota.at(-1);
-    if (last !== undefined && last.millicores === quota) return;
+    if (last?.millicores === quota) return;
     this.#quota.push({ at: this.#now(), millicores: quota });
     this.#tell(
       last === undefined

@@ -10,7 +10,7 @@ export interface PictureText {
 const WIDTH = 760;
 const LEFT = 64;
 const RIGHT = 24;
-const TOP = 72;
+const TOP = 88;
 const PANEL = 120;
 /** Between two panels, with the name of the lower one. */
 const GAP = 44;
@@ -34,7 +34,7 @@ interface Scale {
 export function pictureOf(starts: readonly Start[], original: number, text: PictureText): string {
   const scale = {
     until: Math.max(...starts.map(({ endedAt }) => endedAt)),
-    highest: highestQuota(starts),
+    highest: highestQuota(starts, original),
   };
   const height = TOP + starts.length * (PANEL + GAP) - GAP + AXIS;
   const summary = starts.map(({ name, readyAt }) => `${name}: Ready after ${secondsText(readyAt)}`);
@@ -61,9 +61,9 @@ function panelOf(start: Start, top: number, original: number, scale: Scale): rea
   const ready = x(start.readyAt);
   const isLeft = ready > WIDTH - RIGHT - 130;
   const steps = start.quota.map((step, index) => {
-    const millicores = Math.min(step.millicores ?? scale.highest, scale.highest);
+    const millicores = Math.min(step.millicores, scale.highest);
     const end = start.quota[index + 1]?.at ?? start.endedAt;
-    const colour = millicores > original ? BOOSTED : USUAL;
+    const colour = step.millicores > original ? BOOSTED : USUAL;
     const size = `width="${n(x(end) - x(step.at))}" height="${n(bottom - y(millicores))}"`;
     return `<rect x="${n(x(step.at))}" y="${n(y(millicores))}" ${size} fill="${colour}"/>`;
   });

@@ -3,8 +3,8 @@
 /** From `at` on, in milliseconds since the Deployment was created, the cgroup had this quota. */
 export interface QuotaStep {
   readonly at: number;
-  /** Undefined: no limit. */
-  readonly millicores: number | undefined;
+  /** Infinite where there is no limit. */
+  readonly millicores: number;
 }
 
 export interface Start {
@@ -22,34 +22,34 @@ export type GiveBack =
   /** Before Ready where `afterReadyMs` is negative. */
   | { readonly kind: 'GivenBack'; readonly afterReadyMs: number }
   | { readonly kind: 'NotRaised' }
-  | { readonly kind: 'NotGivenBack'; readonly millicores: number | undefined };
+  | { readonly kind: 'NotGivenBack'; readonly millicores: number };
 
 /** What has become of the boost, by the quota that the manifest asks for. */
 export function giveBackOf({ quota, readyAt }: Start, original: number): GiveBack {
-  if (!quota.some((step) => isMore(step, original))) return { kind: 'NotRaised' };
   const last = quota.at(-1);
-  if (last?.millicores !== original) return { kind: 'NotGivenBack', millicores: last?.millicores };
+  if (last === undefined || !quota.some(({ millicores }) => millicores > original)) {
+    return { kind: 'NotRaised' };
+  }
+  if (last.millicores !== original) return { kind: 'NotGivenBack', millicores: last.millicores };
   return { kind: 'GivenBack', afterReadyMs: last.at - readyAt };
 }
 
-/** The quota at that moment; undefined before the first look and where there is no limit. */
+/** The quota at that moment; undefined before the first look and after the last one. */
 export function quotaAt({ quota, endedAt }: Start, at: number): number | undefined {
   if (at > endedAt) return undefined;
   return quota.filter((step) => step.at <= at).at(-1)?.millicores;
 }
 
-export function highestQuota(starts: readonly Start[]): number {
-  return Math.max(...starts.flatMap(({ quota }) => quota.map(({ millicores }) => millicores ?? 0)));
+/** Of those that are limited, and `least` at least: what a picture has to show. */
+export function highestQuota(starts: readonly Start[], least: number): number {
+  const quotas = starts.flatMap(({ quota }) => quota.map(({ millicores }) => millicores));
+  return Math.max(least, ...quotas.filter(Number.isFinite));
 }
 
 export function secondsText(milliseconds: number): string {
   return `${(milliseconds / 1_000).toFixed(1)} s`;
 }
 
-export function quotaText(millicores: number | undefined): string {
-  return millicores === undefined ? 'no limit' : `${Math.round(millicores)}m`;
-}
-
-function isMore({ millicores }: QuotaStep, original: number): boolean {
-  return millicores === undefined || millicores > original;
+export function quotaText(millicores: number): string {
+  return Number.isFinite(millicores) ? `${Math.round(millicores)}m` : 'no limit';
 }
