@@ -57,6 +57,10 @@ async function main(): Promise<number> {
   const terminal = createTerminal(process.stdout, process.env);
   const signal = interruption();
   const report = reportSteps(terminal);
+  signal.addEventListener('abort', () => {
+    terminal.line();
+    terminal.line('Interrupted; cleaning up...', 'faint');
+  });
   terminal.line('Startup CPU Boost, on a real Kubernetes node', 'title');
   terminal.line(`The program: ${plan.program.title}`);
   warnIfBusy(terminal);
@@ -70,9 +74,8 @@ async function main(): Promise<number> {
     code = codeOf(signal, plan.keeps);
     if (!signal.aborted) await reportFailure(show, error);
   }
-  terminal.line();
-  terminal.line('Taking the cluster down...', 'faint');
   await cluster.stop();
+  terminal.line();
   terminal.line('Cleaned up: no process, mount or network of the demo is left.', 'faint');
   return code;
 }
