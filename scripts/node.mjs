@@ -48,7 +48,14 @@ await main(async () => {
 
 /** One file after the other: they share the nodes, and each installs the chart anew. */
 async function runTests(args, env) {
-  const flags = ['--forceExit', '--runInBand', '--verbose', '--selectProjects', 'node'];
+  const flags = [
+    '--testTimeout=300000',
+    '--forceExit',
+    '--runInBand',
+    '--verbose',
+    '--selectProjects',
+    'node',
+  ];
   const { code } = await run(process.execPath, [jest, ...args, ...flags], { env });
   return code;
 }

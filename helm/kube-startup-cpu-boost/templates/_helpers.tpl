@@ -49,7 +49,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if $account.create -}}
 {{- $account.name | default (printf "%s-%s" (include "startup-cpu-boost.fullname" $root) $component) -}}
 {{- else -}}
-{{- $account.name | default "default" -}}
+{{- $account.name -}}
 {{- end -}}
 {{- end -}}
 

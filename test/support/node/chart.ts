@@ -9,14 +9,20 @@ export const DEPLOYMENTS = [`${RELEASE}-admission`, `${RELEASE}-controller`] as 
 const HELM_TIMEOUT = '--timeout=180s';
 
 /** Resolves when every replica of both processes is Ready. */
-export async function installChart(cluster: NodeCluster): Promise<void> {
+export async function installChart(
+  cluster: NodeCluster,
+  namespace = SYSTEM_NAMESPACE,
+): Promise<void> {
   const [repository = '', tag = ''] = setting('NODE_TEST_IMAGE').split(':');
   const image = `image.repository=${repository},image.tag=${tag},image.pullPolicy=Never`;
-  const where = ['--namespace', SYSTEM_NAMESPACE, '--create-namespace'];
+  const where = ['--namespace', namespace, '--create-namespace'];
   const chart = 'helm/kube-startup-cpu-boost';
   await cluster.helm('install', RELEASE, chart, ...where, '--set', image, '--wait', HELM_TIMEOUT);
 }
 
-export async function uninstallChart(cluster: NodeCluster): Promise<void> {
-  await cluster.helm('uninstall', RELEASE, '-n', SYSTEM_NAMESPACE, '--wait', HELM_TIMEOUT);
+export async function uninstallChart(
+  cluster: NodeCluster,
+  namespace = SYSTEM_NAMESPACE,
+): Promise<void> {
+  await cluster.helm('uninstall', RELEASE, '-n', namespace, '--wait', HELM_TIMEOUT);
 }

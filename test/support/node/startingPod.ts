@@ -42,7 +42,7 @@ const podSchema = z.looseObject({
     initContainers: z.array(containerSchema).default([]),
   }),
   status: z.looseObject({
-    phase: z.string(),
+    conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).default([]),
     qosClass: z.string().optional(),
     containerStatuses: z.array(statusSchema).default([]),
     initContainerStatuses: z.array(statusSchema).default([]),
@@ -51,6 +51,10 @@ const podSchema = z.looseObject({
 
 export type StoredPod = z.infer<typeof podSchema>;
 export type StoredResources = z.infer<typeof resourcesSchema>;
+
+export function parsePod(object: JsonObject): StoredPod {
+  return podSchema.parse(object);
+}
 
 export class StartingPod {
   readonly ref: ObjectRef;
@@ -77,7 +81,7 @@ export class StartingPod {
   }
 
   async stored(): Promise<StoredPod> {
-    return podSchema.parse(await this.#cluster.client.get(this.ref));
+    return parsePod(await this.#cluster.client.get(this.ref));
   }
 
   /** Resolves with the container's id; a container has one from its start to its end. */
@@ -98,7 +102,17 @@ export class StartingPod {
   /** The readiness probe succeeds from now on. */
   async letReady(): Promise<void> {
     const { namespace = '', name } = this.ref;
-    await this.#cluster.kubectl('exec', '-n', namespace, name, '-c', 'app', '--', 'touch', READY_FILE);
+    await this.#cluster.kubectl(
+      'exec',
+      '-n',
+      namespace,
+      name,
+      '-c',
+      'app',
+      '--',
+      'touch',
+      READY_FILE,
+    );
   }
 
   /** Resolves when nothing of a boost is left on it but why it ended. */
