@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { BOOST_KEY, readPod } from '../../src/boost-engine';
 import { ApiError, NAMESPACES, PODS, STARTUP_CPU_BOOSTS, systemClock } from '../../src/kube';
-import type { ResourceRef } from '../../src/kube';
+import type { Clock, ResourceRef } from '../../src/kube';
 import { NAMESPACE } from '../cast';
 import { codeOf, interruption, messageOf, reportSteps, start } from '../process';
 import { boostTable } from '../stage';
@@ -14,7 +14,7 @@ import { createTerminal } from '../terminal';
 import type { Cell, Terminal } from '../terminal';
 import { barsOf, legendOf } from './bars';
 import { NodeCluster } from './cluster';
-import { measureStart } from './measure';
+import { measureStart, removeDeployment } from './measure';
 import type { Moment } from './measure';
 import { pictureOf } from './picture';
 import { BOOST, ORIGINAL_MILLICORES, probeOf } from './program';
@@ -50,6 +50,7 @@ interface Show {
   readonly terminal: Terminal;
   readonly cluster: NodeCluster;
   readonly program: Program;
+  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
@@ -66,13 +67,12 @@ async function main(): Promise<number> {
   terminal.line(`The program: ${plan.program.title}`);
   warnIfBusy(terminal);
   const cluster = await NodeCluster.create({ bin: plan.bin, report, signal });
-  const show: Show = { terminal, cluster, program: plan.program, signal };
+  const show: Show = { terminal, cluster, program: plan.program, clock: systemClock(), signal };
   let code: number;
   try {
     code = await perform(show, plan);
   } catch (error) {
-    // With --keep, Ctrl-C is how it ends well.
-    code = codeOf(signal, plan.keeps);
+    code = codeOf(signal, false);
     if (!signal.aborted) await reportFailure(show, error);
   }
   await cluster.stop();
@@ -82,12 +82,13 @@ async function main(): Promise<number> {
 }
 
 async function perform(show: Show, plan: Plan): Promise<number> {
-  const { terminal, cluster, program } = show;
+  const { terminal, cluster, program, clock, signal } = show;
   await cluster.start(plan.images);
   await cluster.install(plan.operatorImage);
   await makeNamespace(show);
 
   const without = await measured(show, 'without-boost');
+  await removeDeployment('without-boost', { client: cluster.client, clock, signal });
   await createBoost(show);
   const withBoost = await measured(show, 'with-boost');
 
@@ -156,10 +157,8 @@ async function patiently(signal: AbortSignal, attempt: () => Promise<unknown>): 
   }
 }
 
-async function measured(
-  { terminal, cluster, program, signal }: Show,
-  name: string,
-): Promise<Start> {
+async function measured(show: Show, name: string): Promise<Start> {
+  const { terminal, cluster, program, clock, signal } = show;
   terminal.line();
   terminal.line(`Deployment ${name}, ${ORIGINAL_MILLICORES}m CPU`, 'title');
   const tell = (at: number, moment: Moment): void => {
@@ -169,8 +168,7 @@ async function measured(
       { text, tone },
     ]);
   };
-  const { client } = cluster;
-  return measureStart(name, program, { client, clock: systemClock(), signal, tell });
+  return measureStart(name, program, { client: cluster.client, clock, signal, tell });
 }
 
 function lineOf(moment: Moment): Required<Cell> {
@@ -294,7 +292,8 @@ async function keep({ terminal, cluster, signal }: Show, bin: string): Promise<v
   ];
   terminal.line();
   for (const line of lines) terminal.line(line);
-  await delay(2 ** 31 - 1, undefined, { signal });
+  // Ctrl-C is how it ends.
+  await delay(2 ** 31 - 1, undefined, { signal }).catch(() => undefined);
 }
 
 async function reportFailure({ terminal, cluster }: Show, error: unknown): Promise<void> {

@@ -38,7 +38,7 @@ export interface Measuring {
   readonly tell: (at: number, moment: Moment) => void;
 }
 
-/** Resolves when the pod is Ready and its quota has settled, and the Deployment is gone again. */
+/** Resolves when the pod is Ready and its quota has settled. */
 export async function measureStart(
   name: string,
   program: Program,
@@ -56,17 +56,29 @@ export async function measureStart(
   } finally {
     ended.abort();
     await watching.catch(() => undefined);
-    if (!measuring.signal.aborted) await remove(name, measuring);
   }
 }
 
-/** One pod at a time: the next start is not to share the CPU with this one. */
-async function remove(name: string, { client, clock, signal }: Measuring): Promise<void> {
+/** Resolves when its pod is gone: the next start is not to share the CPU with this one. */
+export async function removeDeployment(
+  name: string,
+  { client, clock, signal }: Omit<Measuring, 'tell'>,
+): Promise<void> {
   await client.delete({ ...DEPLOYMENTS, namespace: NAMESPACE, name });
   const end = clock.monotonic() + GONE_WITHIN_MS;
   while ((await client.list(PODS, { namespace: NAMESPACE })).items.length > 0) {
     if (clock.monotonic() > end) throw new Error(`the pod of ${name} does not go`);
     await delay(100, undefined, { signal });
+  }
+}
+
+async function quotaIn(folder: string): Promise<number> {
+  try {
+    return (await cpuIn(folder)).quota ?? Infinity;
+  } catch (error) {
+    throw new Error('the cgroup of the container has gone: its program has ended', {
+      cause: error,
+    });
   }
 }
 
@@ -105,7 +117,7 @@ class Observation {
     const folder = await this.#cgroup();
     let told = this.#now();
     while (!this.#isOver()) {
-      const { quota = Infinity } = await cpuIn(folder);
+      const quota = await quotaIn(folder);
       this.#look(quota);
       if (this.#readyAt === undefined && this.#now() - told > TELL_EVERY_MS) {
         told = this.#now();
