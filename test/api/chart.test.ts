@@ -6,6 +6,8 @@ import { parse } from 'yaml';
 import {
   VARIABLES,
   parseAdmissionSettings,
+  parseApplyCrdSettings,
+  parseCheckSettings,
   parseControllerSettings,
   parseRevertAllSettings,
 } from '../../src/cli/settings';
@@ -33,6 +35,12 @@ const MUTATING = 'MutatingWebhookConfiguration';
 const VALIDATING = 'ValidatingWebhookConfiguration';
 
 const PARSERS = { admission: parseAdmissionSettings, controller: parseControllerSettings };
+
+const COMMANDS = [
+  { command: 'revert-all', parser: parseRevertAllSettings },
+  { command: 'apply-crd', parser: parseApplyCrdSettings },
+  { command: 'check', parser: parseCheckSettings },
+] as const;
 
 const optionCases: readonly (readonly [string, Release])[] = Object.entries(OPTIONS).map(
   ([what, values]) => [what, { namespace: 'boost', values }],
@@ -90,7 +98,7 @@ describe.each(cases)('%s', (what, release) => {
     expect(selectors.length).toBeGreaterThanOrEqual(5);
     for (const { component, labels } of selectors) {
       const selected = pods.filter((pod) => {
-        const own = new Map(Object.entries(below(templateOf(pod), 'metadata', 'labels')));
+        const own = new Map(Object.entries(below(podOf(pod), 'metadata', 'labels')));
         return Object.entries(labels).every(([key, value]) => own.get(key) === value);
       });
       expect(selected.map(nameOf)).toEqual([nameOf(deploymentOf(objects, component))]);
@@ -143,7 +151,7 @@ describe.each(cases)('%s', (what, release) => {
     const bindings = [...ofKind(objects, 'RoleBinding'), ...ofKind(objects, 'ClusterRoleBinding')];
     expect(bindings).toHaveLength(roles.length);
     const accounts = objects
-      .map((object) => textAt(below(templateOf(object), 'spec'), 'serviceAccountName'))
+      .map((object) => textAt(below(podOf(object), 'spec'), 'serviceAccountName'))
       .filter((name) => name !== '');
     for (const binding of bindings) {
       const { kind, name } = objectAt(binding, 'roleRef');
@@ -162,12 +170,15 @@ describe.each(cases)('%s', (what, release) => {
     expect(PARSERS[component](env)).toMatchObject({ kind: 'Settings', warnings: [] });
   });
 
-  it('gives revert-all settings that it knows and takes', () => {
-    const job = ofKind(objectsOf(what), 'Job').find((each) => nameOf(each).endsWith('revert-all'));
-    const env = environmentOf(job ?? {});
-    const known: readonly string[] = VARIABLES['revert-all'];
+  it.each(COMMANDS)('gives $command settings that it knows and takes', ({ command, parser }) => {
+    const workload = objectsOf(what).find(
+      (each) =>
+        nameOf(each).endsWith(`-${command}`) && ['Job', 'Pod'].includes(textAt(each, 'kind')),
+    );
+    const env = environmentOf(workload ?? {});
+    const known: readonly string[] = VARIABLES[command];
     expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
-    expect(parseRevertAllSettings(env)).toMatchObject({ kind: 'Settings', warnings: [] });
+    expect(parser(env)).toMatchObject({ kind: 'Settings', warnings: [] });
   });
 
   it.each(COMPONENTS)('lets %s finish before it is killed', (component) => {
@@ -570,11 +581,6 @@ function environment(what: string, component: Component): Readonly<Record<string
 
 function chartValues(): JsonObject {
   return objectOf(parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')));
-}
-
-/** Of the pods of a workload, or of a pod by itself. */
-function templateOf(object: JsonObject): JsonObject {
-  return object.kind === 'Pod' ? object : podOf(object);
 }
 
 function labelsOf(object: JsonObject): readonly [string, unknown][] {

@@ -16,6 +16,8 @@ import type { JsonObject, KubeClient, ResourceRef } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
 import { templateChart } from '../support/chart';
 import { OPTIONS, RELEASES } from '../support/chartOptions';
+import { startCommand } from '../support/command';
+import type { CommandEnd } from '../support/command';
 import { eventually } from '../support/eventually';
 import { kubectlWith } from '../support/kubectl';
 import { listAt, objectAt, textAt, textsAt } from '../support/objectAt';
@@ -24,6 +26,7 @@ import type { BoostProcess } from '../support/processes';
 import {
   COMPONENTS,
   below,
+  containerOf,
   deploymentOf,
   environmentOf,
   nameOf,
@@ -65,11 +68,13 @@ async function apply(objects: readonly JsonObject[], ...more: readonly string[])
 
 describe('a real API server', () => {
   /** As strict as the Pod Security Standards are. */
-  const NAMESPACE = 'strict';
+  const STRICT = 'strict';
   const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const NAMESPACE = 'plain';
 
   beforeAll(async () => {
-    await createNamespace(NAMESPACE, RESTRICTED);
+    await createNamespace(NAMESPACE);
+    await createNamespace(STRICT, RESTRICTED);
     await apply(
       [
         ['monitoring.coreos.com', 'v1', 'ServiceMonitor'],
@@ -78,13 +83,16 @@ describe('a real API server', () => {
         ['cert-manager.io', 'v1', 'Issuer'],
       ].map(([group = '', version = '', kind = '']) => anyDefinition(group, version, kind)),
     );
+    const values = { ...OPTIONS['cert-manager'], ...OPTIONS['all of the monitoring'] };
+    const objects = await templateChart({ namespace: NAMESPACE, values });
+    // The definitions are in force a moment later.
+    await eventually(() => apply(objects, '--dry-run=server'));
   });
 
   const options = Object.entries(OPTIONS).map(([what, values]) => ({ what, values }));
 
   it.each(options)('takes every object, and knows every field, of $what', async ({ values }) => {
-    const objects = await templateChart({ namespace: NAMESPACE, values });
-    await eventually(() => apply(objects, '--dry-run=server'));
+    await apply(await templateChart({ namespace: NAMESPACE, values }), '--dry-run=server');
   });
 
   it.each(Object.entries(RELEASES))('takes every object of %s', async (_what, release) => {
@@ -97,7 +105,11 @@ describe('a real API server', () => {
   it('takes every pod where only restricted ones are allowed, but for one in the node’s network', async () => {
     for (const { what, values } of options) {
       const objects = await templateChart({ namespace: NAMESPACE, values });
-      for (const workload of [...ofKind(objects, 'Deployment'), ...ofKind(objects, 'Job')]) {
+      for (const workload of [
+        ...ofKind(objects, 'Deployment'),
+        ...ofKind(objects, 'Job'),
+        ...ofKind(objects, 'Pod'),
+      ]) {
         const spec = below(podOf(workload), 'spec');
         const pod = {
           apiVersion: 'v1',
@@ -108,7 +120,7 @@ describe('a real API server', () => {
         };
         const isOnNode = spec.hostNetwork === true;
         const answer = await world.client
-          .create({ ...PODS, namespace: NAMESPACE }, pod, { dryRun: true })
+          .create({ ...PODS, namespace: STRICT }, pod, { dryRun: true })
           .then(() => '', messageOf);
         expect([what, nameOf(workload), answer]).toEqual([
           what,
@@ -143,13 +155,17 @@ describe('a release with a long name and the rights of the chart', () => {
   const NAMESPACE = 'system-of-the-release';
   const release = { name: `r${'-long'.repeat(10)}`, namespace: NAMESPACE };
   let objects: readonly JsonObject[];
+  /** Of `helm test`. */
+  let test: readonly JsonObject[];
   let clients: Readonly<Record<Component, KubeClient>>;
   let processes: Readonly<Record<Component, BoostProcess>>;
   let namespace: string;
 
   beforeAll(async () => {
     await createNamespace(NAMESPACE);
-    objects = (await templateChart(release)).filter(isLasting);
+    const all = await templateChart(release);
+    test = all.filter((object) => hookOf(object) === 'test');
+    objects = all.filter((object) => hookOf(object) === undefined);
     await apply(objects.filter(({ kind }) => !String(kind).endsWith('WebhookConfiguration')));
     clients = { admission: await clientOf('admission'), controller: await clientOf('controller') };
     // Together: admission is Ready with the certificate that the controller makes.
@@ -272,6 +288,10 @@ describe('a release with a long name and the rights of the chart', () => {
 
     expect(await kubectlWith(kubeconfigPath, ['replace'], blank)).toMatchObject({ code: 0 });
 
+    await eventually(async () => {
+      expect(await caBundles()).not.toContain('');
+      expect((await secretData())[0]).toBeDefined();
+    });
     await untilBoosting();
     await boostAndRevert('after-a-new-install');
   });
@@ -352,6 +372,33 @@ describe('a release with a long name and the rights of the chart', () => {
     }
   });
 
+  it('passes helm test, and fails it with the reason where something does not work', async () => {
+    await apply(test.filter(({ kind }) => kind !== 'Pod'));
+    const pod = onlyOne(test, 'Pod');
+    const account = {
+      namespace: NAMESPACE,
+      name: textAt(objectAt(pod, 'spec'), 'serviceAccountName'),
+    };
+    const kubeconfigPath = await kubeconfigOf(world.controlPlane, account);
+    const check = (...more: readonly string[]): Promise<CommandEnd> =>
+      startCommand([...textsAt(containerOf(pod), 'args'), ...more], {
+        ...environmentOf(pod),
+        KUBECONFIG: kubeconfigPath,
+      }).ended;
+
+    expect(await check('--timeout', '20s')).toMatchObject({
+      code: 0,
+      stdout: '[+]webhook for boosts ok\n[+]webhook for pods ok\n[+]controller ok\n',
+    });
+
+    await Promise.all(COMPONENTS.map((each) => processes[each].stop()));
+    const { code, stdout } = await check('--timeout', '1s');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^\[-\]webhook for boosts failed: .*connection refused/m);
+    expect(stdout).toMatch(/^\[\+\]webhook for pods ok$/m);
+    expect(stdout).toMatch(/^\[-\]controller failed: nobody holds the Lease/m);
+  });
+
   const LEASES_OF_RELEASE = { ...LEASES, namespace: NAMESPACE };
 
   interface Grant {
@@ -390,9 +437,9 @@ const RULES_REVIEWS: ResourceRef = {
   plural: 'selfsubjectrulesreviews',
 };
 
-/** Hooks are there only while Helm runs them. */
-function isLasting(object: JsonObject): boolean {
-  return !('helm.sh/hook' in below(object, 'metadata', 'annotations'));
+/** Hooks are there only while Helm runs them; undefined for what stays. */
+function hookOf(object: JsonObject): unknown {
+  return below(object, 'metadata', 'annotations')['helm.sh/hook'];
 }
 
 function withNote(object: JsonObject): JsonObject {

@@ -36,8 +36,9 @@ export function deploymentOf(objects: Objects, component: Component): JsonObject
   );
 }
 
+/** Of its pods, or the pod itself. */
 export function podOf(workload: JsonObject): JsonObject {
-  return below(workload, 'spec', 'template');
+  return workload.kind === 'Pod' ? workload : below(workload, 'spec', 'template');
 }
 
 /** The one container of the pods. */
