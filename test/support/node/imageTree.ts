@@ -35,23 +35,23 @@ export interface RunningImage {
 const run = promisify(execFile);
 
 /**
- * As a kubelet runs it with readOnlyRootFilesystem, without rights; the mounts are in a namespace of its
- * own and end with it. It is told to stop by the end of standard input, so that it does not outlive
- * this process either, however that ends.
+ * As a kubelet runs it with readOnlyRootFilesystem, without rights, in namespaces of its own: their first
+ * process is this shell, with which all in them ends, mounts and programs.
  */
 const START = `
   mount --make-rprivate /
   mount --bind "$ROOT" "$ROOT"
   mount -t proc -o ro proc "$ROOT/proc"
   mount -o remount,bind,ro "$ROOT"
-  exec 3<&0
-  setpriv --no-new-privs -- chroot --userspec="$USER_ID" "$ROOT" "$@" 3<&- &
-  program=$!
-  { read -r _ <&3; kill -TERM "$program"; } >/dev/null 2>&1 &
   code=0
-  wait "$program" || code=$?
-  kill $! 2>/dev/null || true
+  setpriv --no-new-privs -- chroot --userspec="$USER_ID" "$ROOT" "$@" || code=$?
   exit "$code"`;
+
+/** The shell ends with unshare, and unshare with this process, however that ends. */
+const NAMESPACES = [
+  ...['setpriv', '--pdeathsig', 'KILL', '--'],
+  ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
+] as const;
 
 export class ImageTree {
   readonly root: string;
@@ -94,14 +94,17 @@ export class ImageTree {
     env: Readonly<Record<string, string>> = {},
   ): RunningImage {
     const { Entrypoint, User } = this.config;
-    const command = ['--mount', 'sh', '-ec', START, 'start', ...Entrypoint, ...args];
-    const child = spawn('unshare', command, {
+    const [program, ...namespaces] = NAMESPACES;
+    const command = [...namespaces, 'sh', '-ec', START, 'start', ...Entrypoint, ...args];
+    const child = spawn(program, command, {
       env: { PATH: process.env.PATH, ROOT: this.root, USER_ID: User, ...env },
-      stdio: 'pipe',
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     const ended = endOf(child);
-    const stop = (): Promise<Ended> => {
-      child.stdin.end();
+    const stop = async (): Promise<Ended> => {
+      const [shell] = await childrenOf(child.pid);
+      const [running] = await childrenOf(shell);
+      if (running !== undefined) process.kill(running, 'SIGTERM');
       return ended;
     };
     return { ended, stop };
@@ -110,6 +113,16 @@ export class ImageTree {
   async remove(): Promise<void> {
     await rm(join(this.root, '..'), { recursive: true, force: true });
   }
+}
+
+async function childrenOf(pid: number | undefined): Promise<readonly number[]> {
+  if (pid === undefined) return [];
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return text
+    .trim()
+    .split(' ')
+    .filter((word) => word !== '')
+    .map(Number);
 }
 
 function endOf(child: ChildProcess): Promise<Ended> {
