@@ -1,9 +1,7 @@
 /** From a release of google/kube-startup-cpu-boost to ours, as docs/migration.md says, and in the wrong order. */
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { BOOST_KEY, readMetadata } from '../../src/boost-engine';
 import {
@@ -14,14 +12,12 @@ import {
 } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources';
 import { aBoost, aPod } from '../support/builders';
-import { toolFolder } from '../support/chart';
 import { eventually } from '../support/eventually';
+import { followGuide } from '../support/guide';
 import { done } from '../support/helm';
 import { BOOSTED, Installation, ORIGINAL } from '../support/installation';
 import { UPSTREAM, writeUpstreamChart } from '../support/upstream';
 import { UpstreamManager } from '../support/upstreamManager';
-
-const run = promisify(execFile);
 
 /** Helm waits for the real time that processes, elections and hooks take. */
 const LONG_TEST_MS = 300_000;
@@ -79,22 +75,14 @@ afterEach(async () => {
   });
 }, LONG_TEST_MS);
 
-/** The commands of docs/migration.md between two markers, as a person pastes them into a shell. */
-async function followTheGuide(step: string): Promise<string> {
-  const guide = await readFile('docs/migration.md', 'utf8');
-  const [, commands] = new RegExp(`<!-- ${step} -->\\n+\`\`\`sh\\n([^]*?)\`\`\``).exec(guide) ?? [];
-  if (commands === undefined) throw new Error(`docs/migration.md has no step ${step}`);
-  const bin = await toolFolder('kubectl');
-  const { stdout } = await run('sh', ['-euc', commands], {
-    cwd: folder,
-    env: {
-      PATH: `${bin}:${process.env.PATH ?? ''}`,
-      KUBECONFIG: installation.world.controlPlane.kubeconfigPath,
-      RELEASE: UPSTREAM.release,
-      NAMESPACE: UPSTREAM.namespace,
-    },
+function followTheGuide(step: string): Promise<string> {
+  return followGuide({
+    guide: 'docs/migration.md',
+    step,
+    folder,
+    kubeconfigPath: installation.world.controlPlane.kubeconfigPath,
+    env: { RELEASE: UPSTREAM.release, NAMESPACE: UPSTREAM.namespace },
   });
-  return stdout;
 }
 
 async function leaveUpstream(): Promise<void> {
