@@ -19,7 +19,7 @@ import { OPTIONS, RELEASES } from '../support/chartOptions';
 import { startCommand } from '../support/command';
 import type { CommandEnd } from '../support/command';
 import { eventually } from '../support/eventually';
-import { kubectl } from '../support/kubectl';
+import { kubectlWith } from '../support/kubectl';
 import { listAt, objectAt, textAt, textsAt } from '../support/objectAt';
 import { startProcess } from '../support/processes';
 import type { BoostProcess } from '../support/processes';
@@ -62,7 +62,7 @@ async function createNamespace(name: string, labels: JsonObject = {}): Promise<v
 
 async function apply(objects: readonly JsonObject[], ...more: readonly string[]): Promise<void> {
   const { kubeconfigPath } = world.controlPlane;
-  const { code, stderr } = await kubectl(kubeconfigPath, [...APPLY, ...more], objects);
+  const { code, stderr } = await kubectlWith(kubeconfigPath, [...APPLY, ...more], objects);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
 }
 
@@ -272,7 +272,7 @@ describe('a release with a long name and the rights of the chart', () => {
     const before = await caBundles();
     const { kubeconfigPath } = world.controlPlane;
 
-    const { code } = await kubectl(kubeconfigPath, ['replace'], webhooks());
+    const { code } = await kubectlWith(kubeconfigPath, ['replace'], webhooks());
 
     expect(code).toBe(0);
     await eventually(async () => {
@@ -286,7 +286,7 @@ describe('a release with a long name and the rights of the chart', () => {
     const { kubeconfigPath } = world.controlPlane;
     const blank = [...webhooks(), ...ofKind(objects, 'Secret')];
 
-    expect(await kubectl(kubeconfigPath, ['replace'], blank)).toMatchObject({ code: 0 });
+    expect(await kubectlWith(kubeconfigPath, ['replace'], blank)).toMatchObject({ code: 0 });
 
     await eventually(async () => {
       expect(await caBundles()).not.toContain('');
