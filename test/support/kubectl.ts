@@ -31,16 +31,6 @@ export async function kubectlCreate(
   return runKubectl(kubeconfigPath, ['create', '-f', '-'], JSON.stringify(manifest));
 }
 
-/** The command with `-f -` and the manifests. */
-export async function kubectlWith(
-  kubeconfigPath: string,
-  command: readonly string[],
-  manifests: readonly JsonObject[],
-): Promise<KubectlOutput> {
-  const list = { apiVersion: 'v1', kind: 'List', items: manifests };
-  return runKubectl(kubeconfigPath, [...command, '-f', '-'], JSON.stringify(list));
-}
-
 export async function kubectl(
   kubeconfigPath: string,
   ...args: readonly string[]
