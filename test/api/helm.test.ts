@@ -264,6 +264,7 @@ describe('helm uninstall', () => {
       }
       const left = (await inventory()).filter((each) => !before.includes(each));
       expect(left.filter((each) => !each.startsWith(`Pod ${namespace}/`))).toEqual([
+        'APIService /v1alpha1.autoscaling.x-k8s.io',
         'CustomResourceDefinition /startupcpuboosts.autoscaling.x-k8s.io',
         `StartupCPUBoost ${namespace}/${readMetadata(boost).name ?? ''}`,
       ]);
