@@ -1,18 +1,17 @@
 # The image of both processes and of every command:
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag NAME:TAG .
-# Why these two base images, and where their digests come from: docs/adr/0014-image.md
-ARG BUILD_IMAGE=node:24-slim
-ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
+# Line by line in docs/adr/0014-image.md.
+ARG BASE_IMAGE=node:24-slim
 
 # The bundle is JavaScript, the same for every platform: built once, without emulation.
-FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
+FROM --platform=$BUILDPLATFORM ${BASE_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node scripts/image.mjs layout /layout
 
-FROM ${RUNTIME_IMAGE}
+FROM ${BASE_IMAGE}
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Startup CPU Boost" \
@@ -24,5 +23,5 @@ LABEL org.opencontainers.image.title="Startup CPU Boost" \
 COPY --from=build /layout/app /app
 USER 65532:65532
 EXPOSE 8080 8081 9443
-ENTRYPOINT ["/nodejs/bin/node", "/app/startup-cpu-boost.cjs"]
+ENTRYPOINT ["/usr/local/bin/node", "/app/startup-cpu-boost.cjs"]
 CMD ["--help"]

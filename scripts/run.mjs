@@ -7,13 +7,14 @@ import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
 import { verifySupplyChain } from './lib/supplyChain.mjs';
 
-const generatedPaths = ['crds', 'docs/api.md'];
+const chart = 'helm/kube-startup-cpu-boost';
+const generatedPaths = ['crds', 'docs/api.md', `${chart}/crds`, `${chart}/README.md`];
 
 const tasks = {
   lint: ['ESLint, Prettier and the layers of src/', lint],
   typecheck: ['TypeScript, without writing anything', typecheck],
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
-  generate: ['crds/ and docs/api.md from their one source', generate],
+  generate: ['crds/, docs/api.md and parts of the chart from their one source', generate],
   build: ['dist/: the bundle and the library', buildAll],
   verify: [
     'lint, typecheck, generated files up to date, dependencies as listed, packed library works',
@@ -33,9 +34,12 @@ async function typecheck() {
 
 async function generate() {
   await inTemporaryFolder(async (folder) => {
-    const generator = join(folder, 'generate.cjs');
-    await bundle('src/resources/generate.ts', generator);
-    await must(process.execPath, [generator]);
+    // The chart's copy of the CRD comes after the CRD.
+    for (const source of ['src/resources/generate.ts', 'scripts/chart.ts']) {
+      const generator = join(folder, 'generate.cjs');
+      await bundle(source, generator);
+      await must(process.execPath, [generator]);
+    }
   });
 }
 

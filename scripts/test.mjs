@@ -2,7 +2,12 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { buildBundle } from './build.mjs';
-import { ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPlane.mjs';
+import {
+  ensureBuilt,
+  ensureControlPlane,
+  environmentOf,
+  howToGetOne,
+} from './lib/controlPlane.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { main, root, run, say } from './lib/processes.mjs';
 
@@ -35,6 +40,8 @@ await main(async () => {
 
   const controlPlane = await ensureControlPlane();
   if (controlPlane.kind !== 'Absent') {
+    // The tests of the chart find it there, see test/support/chart.ts.
+    await ensureBuilt(['helm'], 'Helm', 3);
     await buildBundle();
     const env = environmentOf(controlPlane);
     return (await run(process.execPath, [jest, '--forceExit', ...args, ...withApi], { env })).code;

@@ -22,3 +22,6 @@ export async function ensureNewestNode() {
   if (output.trim() === `v${newestNode}`) return program;
   throw new Failure(`${program} should be Node ${newestNode}, and is ${output.trim()}`);
 }
+
+// For .ci/run, which runs tests on it.
+if (process.argv[1] === import.meta.filename) process.stdout.write(`${await ensureNewestNode()}\n`);

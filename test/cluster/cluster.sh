@@ -495,9 +495,10 @@ up() {
   ((!${#owners[@]})) || start watchdog "$here/cluster.sh" watch --dir "$dir" "${owners[@]/#/--owner=}"
   make_ca
   if ((!nodes)); then
-    # Without controllers there are no default service accounts, and no endpoints to keep.
+    # Without controllers there are no default service accounts, and no endpoints to keep. Without a
+    # kube-proxy webhooks are reached by the endpoints of their Services, which a test may write.
     start_api 127.0.0.1 10.96.0.0/16 --disable-admission-plugins=ServiceAccount \
-      --endpoint-reconciler-type=none
+      --endpoint-reconciler-type=none --enable-aggregator-routing=true
     lap_done "API server ready"
   else
     net=$(free_network)

@@ -191,11 +191,11 @@ async function freePorts(): Promise<Ports> {
   return { webhook, health, metrics };
 }
 
-function freePort(): Promise<number> {
+export function freePort(host = '127.0.0.1'): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(0, host, () => {
       const address = server.address();
       server.close(() => {
         if (address === null || typeof address === 'string') reject(new Error('no port'));

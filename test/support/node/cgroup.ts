@@ -24,15 +24,21 @@ const run = promisify(execFile);
 
 /** @param containerId as in the status of a pod, `containerd://…` */
 export async function cgroupsOf(containerId: string): Promise<ContainerCgroups> {
+  const folder = await cgroupFolder(containerId);
+  return { container: await cpuIn(folder), pod: await cpuIn(dirname(folder)) };
+}
+
+/** Of the container itself; the one above it is its pod's. */
+export async function cgroupFolder(containerId: string): Promise<string> {
   const id = containerId.slice(containerId.lastIndexOf('/') + 1);
   const root = isVersion2 ? ROOT : join(ROOT, 'cpu/');
   const { stdout } = await run('find', [root, '-type', 'd', '-name', id]);
   const folder = stdout.trim();
   if (folder === '') throw new Error(`no cgroup of container ${id}`);
-  return { container: await cpuIn(folder), pod: await cpuIn(dirname(folder)) };
+  return folder;
 }
 
-async function cpuIn(folder: string): Promise<CgroupCpu> {
+export async function cpuIn(folder: string): Promise<CgroupCpu> {
   const numbers = async (name: string): Promise<number[]> =>
     (await readFile(join(folder, name), 'utf8')).trim().split(' ').map(Number);
   const [quota = NaN, period = NaN] = isVersion2

@@ -1,0 +1,64 @@
+/** The real helm, with folders of its own, on one cluster. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { toolFolder } from './chart';
+
+export interface HelmOutput {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const run = promisify(execFile);
+
+const failureSchema = z.looseObject({
+  code: z.int(),
+  stdout: z.string(),
+  stderr: z.string(),
+});
+
+/** Large enough for the manifest of any release. */
+const MAX_OUTPUT = 64 * 2 ** 20;
+
+export class Helm {
+  readonly #program: string;
+  readonly #folder: string;
+  readonly #kubeconfigPath: string;
+
+  private constructor(program: string, folder: string, kubeconfigPath: string) {
+    this.#program = program;
+    this.#folder = folder;
+    this.#kubeconfigPath = kubeconfigPath;
+  }
+
+  static async create(kubeconfigPath: string): Promise<Helm> {
+    const folder = await mkdtemp(join(tmpdir(), 'startup-cpu-boost-helm-'));
+    return new Helm(join(await toolFolder('helm'), 'helm'), folder, kubeconfigPath);
+  }
+
+  /** Never rejects for what helm says. */
+  async run(...args: readonly string[]): Promise<HelmOutput> {
+    const env = {
+      PATH: process.env.PATH,
+      HOME: this.#folder,
+      KUBECONFIG: this.#kubeconfigPath,
+      HELM_CACHE_HOME: this.#folder,
+      HELM_CONFIG_HOME: this.#folder,
+      HELM_DATA_HOME: this.#folder,
+    };
+    try {
+      const output = await run(this.#program, args, { env, maxBuffer: MAX_OUTPUT });
+      return { code: 0, ...output };
+    } catch (error) {
+      return failureSchema.parse(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
