@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { NAMESPACES } from '../../src/kube';
-import { CHART } from '../support/chart';
 import { startControlPlane } from '../support/controlPlane';
 import type { ControlPlane } from '../support/controlPlane';
 import { followGuide } from '../support/guide';
@@ -33,7 +32,7 @@ describe('kustomize', () => {
   it('takes what Helm renders, with the CRD and without hooks, and the API server takes it twice', async () => {
     const { kubeconfigPath } = controlPlane;
     const guide = 'docs/install.md';
-    const env = { CHART };
+    const env = { REPO: process.cwd() };
     await followGuide({ guide, step: 'kustomize', folder, kubeconfigPath, env });
 
     const all = join(folder, 'all.yaml');
