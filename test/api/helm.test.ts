@@ -14,6 +14,7 @@ import type { JsonObject } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources';
 import { aBoost } from '../support/builders';
 import { eventually } from '../support/eventually';
+import { done } from '../support/helm';
 import {
   BOOSTED,
   FULLNAME,
@@ -128,7 +129,7 @@ describe('helm install', () => {
   it(
     'on an empty cluster brings the CRD, and boosts and reverts pods',
     async () => {
-      expect(await installation.install()).toMatchObject({ code: 0 });
+      await done(installation.install());
       expect(installation.player.ended.at(-1)).toMatchObject({
         name: `${FULLNAME}-apply-crd`,
         code: 0,
@@ -149,7 +150,7 @@ describe('helm install', () => {
     async () => {
       await define(upstreamDefinition());
       const boost = await createBoost();
-      expect(await installation.install()).toMatchObject({ code: 0 });
+      await done(installation.install());
       expect(await installation.world.client.get(DEFINITION)).toMatchObject({ spec: OURS.spec });
       expect(await boostUids()).toEqual([readMetadata(boost).uid]);
       await installation.untilNewPodsHave(BOOSTED, namespace);
@@ -160,7 +161,7 @@ describe('helm install', () => {
   it(
     'is refused beside a release that is there, with what to do, and leaves nothing',
     async () => {
-      await installation.install();
+      await done(installation.install());
       const { code, stderr } = await installation.installAs('second', 'elsewhere');
       expect([code, stderr]).toEqual([
         1,
@@ -180,7 +181,7 @@ describe('helm upgrade', () => {
   it(
     'brings the CRD to its version, and keeps boosts, certificates and what the API server trusts',
     async () => {
-      await installation.install();
+      await done(installation.install());
       const boost = await createBoost();
       await installation.untilNewPodsHave(BOOSTED, namespace);
       const before = await certificates();
@@ -189,9 +190,7 @@ describe('helm upgrade', () => {
         body: upstreamDefinition(),
         fieldManager: 'somebody',
       });
-      expect(
-        await installation.upgrade('--set', 'settings.maximumBoostSeconds=1800'),
-      ).toMatchObject({ code: 0 });
+      await done(installation.upgrade('--set', 'settings.maximumBoostSeconds=1800'));
       expect(await installation.world.client.get(DEFINITION)).toMatchObject({ spec: OURS.spec });
       expect(await boostUids()).toEqual([readMetadata(boost).uid]);
       expect(environments('controller', 'MAXIMUM_BOOST_SECONDS')).toEqual([
@@ -201,7 +200,7 @@ describe('helm upgrade', () => {
       expect(await certificates()).toEqual(before);
       await installation.untilNewPodsHave(BOOSTED, namespace);
 
-      expect(await installation.rollback(1)).toMatchObject({ code: 0 });
+      await done(installation.rollback(1));
       expect(environments('controller', 'MAXIMUM_BOOST_SECONDS')).toEqual([
         ['3600', true],
         ['3600', true],
@@ -215,7 +214,7 @@ describe('helm upgrade', () => {
   it(
     'fails before it changes anything where a boost would lose a field',
     async () => {
-      await installation.install();
+      await done(installation.install());
       const [version] = OURS.spec.versions;
       const later = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
       await installation.world.client.patch(DEFINITION, {
@@ -248,7 +247,7 @@ describe('helm uninstall', () => {
     'leaves no pod boosted and nothing but the CRD with its boosts, and an install after it boosts again',
     async () => {
       const before = await inventory();
-      await installation.install();
+      await done(installation.install());
       const boost = await createBoost();
       const pods = [];
       for (const name of ['one', 'two', 'three']) {
@@ -256,7 +255,7 @@ describe('helm uninstall', () => {
         await installation.world.run(pod);
         pods.push(pod);
       }
-      expect(await installation.uninstall()).toMatchObject({ code: 0 });
+      await done(installation.uninstall());
       for (const pod of pods) {
         expect(await installation.world.cpuOf(pod)).toEqual({ app: ORIGINAL });
         const { annotations, labels } = await installation.world.read(pod);
@@ -264,13 +263,14 @@ describe('helm uninstall', () => {
       }
       const left = (await inventory()).filter((each) => !before.includes(each));
       expect(left.filter((each) => !each.startsWith(`Pod ${namespace}/`))).toEqual([
+        'APIService /v1alpha1.autoscaling.x-k8s.io',
         'CustomResourceDefinition /startupcpuboosts.autoscaling.x-k8s.io',
         `StartupCPUBoost ${namespace}/${readMetadata(boost).name ?? ''}`,
       ]);
       expect(await boostUids()).toEqual([readMetadata(boost).uid]);
       expect(installation.player.podsOf(`${FULLNAME}-controller`)).toEqual([]);
 
-      expect(await installation.install()).toMatchObject({ code: 0 });
+      await done(installation.install());
       await installation.untilNewPodsHave(BOOSTED, namespace);
     },
     LONG_TEST_MS,
@@ -279,7 +279,7 @@ describe('helm uninstall', () => {
   it(
     'fails while a pod cannot be reverted, tells which, and goes on when it can',
     async () => {
-      await installation.install();
+      await done(installation.install());
       await createBoost();
       const pod = await installation.createPodWith(BOOSTED, { namespace, name: 'held' });
       await installation.world.run(pod);
@@ -292,7 +292,7 @@ describe('helm uninstall', () => {
       });
       expect(installation.player.podsOf(`${FULLNAME}-controller`)).toHaveLength(2);
       await policy.remove();
-      expect(await installation.uninstall()).toMatchObject({ code: 0 });
+      await done(installation.uninstall());
       expect(await installation.world.cpuOf(pod)).toEqual({ app: ORIGINAL });
     },
     LONG_TEST_MS,

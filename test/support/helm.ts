@@ -62,3 +62,10 @@ export class Helm {
     await rm(this.#folder, { recursive: true, force: true });
   }
 }
+
+/** What it said, of a run that must have gone well. */
+export async function done(run: Promise<HelmOutput>): Promise<string> {
+  const { code, stdout, stderr } = await run;
+  if (code !== 0) throw new Error(`helm ended with ${code}: ${stderr}`);
+  return stdout;
+}

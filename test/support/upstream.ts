@@ -1,4 +1,7 @@
 /** What google/kube-startup-cpu-boost puts into a cluster, as far as it meets what we put there. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
 import type { JsonObject } from '../../src/kube';
 
 const QUANTITY = {
@@ -149,4 +152,111 @@ export function upstreamDefinition(metadata: JsonObject = {}): JsonObject {
       ],
     },
   };
+}
+
+/** The names that its chart gives, of a release of the name `upstream`. */
+export const UPSTREAM = {
+  release: 'upstream',
+  namespace: 'upstream-system',
+  service: 'upstream-kube-startup-cpu-boost-webhook-service',
+  mutating: 'upstream-kube-startup-cpu-boost-mutating-webhook-configuration',
+  validating: 'upstream-kube-startup-cpu-boost-validating-webhook-configuration',
+  manager: 'kube-startup-cpu-boost-controller-manager',
+} as const;
+
+const LABELS = {
+  'app.kubernetes.io/name': 'kube-startup-cpu-boost',
+  'app.kubernetes.io/instance': UPSTREAM.release,
+} as const;
+
+/** A chart of the objects of its chart, with its CRD among the templates. */
+export async function writeUpstreamChart(folder: string): Promise<string> {
+  const path = join(folder, 'kube-startup-cpu-boost');
+  await mkdir(join(path, 'templates'), { recursive: true });
+  const chart = { apiVersion: 'v2', name: 'kube-startup-cpu-boost', version: '0.21.2' };
+  await writeFile(join(path, 'Chart.yaml'), stringify(chart));
+  const manifests = upstreamObjects().map((object) => stringify(object));
+  await writeFile(join(path, 'templates', 'all.yaml'), manifests.join('---\n'));
+  return path;
+}
+
+function upstreamObjects(): readonly JsonObject[] {
+  const { namespace, service, manager } = UPSTREAM;
+  const webhook = (name: string, path: string, failurePolicy: string): JsonObject => ({
+    name,
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    failurePolicy,
+    clientConfig: { service: { name: service, namespace, path } },
+  });
+  const rule = (apiGroup: string, apiVersion: string, plural: string): JsonObject => ({
+    apiGroups: [apiGroup],
+    apiVersions: [apiVersion],
+    resources: [plural],
+    operations: apiGroup === '' ? ['CREATE'] : ['CREATE', 'UPDATE'],
+  });
+  const role = 'kube-startup-cpu-boost-manager-role';
+  const matchLabels = { ...LABELS, 'control-plane': 'controller-manager' };
+  return [
+    upstreamDefinition({ labels: LABELS }),
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: manager, namespace, labels: LABELS },
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: role, labels: LABELS },
+      rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'patch', 'watch'] }],
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: service, namespace, labels: LABELS },
+      spec: { selector: matchLabels, ports: [{ port: 443, targetPort: 9443, protocol: 'TCP' }] },
+    },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: manager, namespace, labels: LABELS },
+      spec: {
+        selector: { matchLabels },
+        template: {
+          metadata: { labels: matchLabels },
+          spec: {
+            serviceAccountName: manager,
+            containers: [{ name: 'manager', image: 'example/upstream:1', command: ['/manager'] }],
+          },
+        },
+      },
+    },
+    {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: { name: UPSTREAM.mutating, labels: LABELS },
+      webhooks: [
+        {
+          ...webhook('cpuboost.autoscaling.x-k8s.io', '/mutate-v1-pod', 'Ignore'),
+          timeoutSeconds: 2,
+          rules: [rule('', 'v1', 'pods')],
+        },
+      ],
+    },
+    {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: UPSTREAM.validating, labels: LABELS },
+      webhooks: [
+        {
+          ...webhook(
+            'vstartupcpuboost.autoscaling.x-k8s.io',
+            '/validate-autoscaling-x-k8s-io-v1alpha1-startupcpuboost',
+            'Fail',
+          ),
+          rules: [rule('autoscaling.x-k8s.io', 'v1alpha1', 'startupcpuboosts')],
+        },
+      ],
+    },
+  ];
 }
