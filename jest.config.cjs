@@ -33,6 +33,6 @@ const project = (name) => ({
 
 /** @type {import('jest').Config} */
 module.exports = {
-  projects: [project('unit'), project('property'), project('api')],
+  projects: [project('unit'), project('property'), project('api'), project('node')],
   testTimeout: 60_000,
 };

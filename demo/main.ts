@@ -7,6 +7,7 @@ import type { JsonObject, KubeClient } from '../src/kube';
 import type { KubeletPlayer } from '../test/support/kubelet';
 import { BOOSTS, CAST, NAMESPACE } from './cast';
 import type { Role } from './cast';
+import { codeOf, failureOf, interruption, messageOf, reportSteps, start } from './process';
 import { Reasons } from './reasons';
 import { Stage, boostTable, findKubectl, watchPods } from './stage';
 import { createTerminal } from './terminal';
@@ -29,29 +30,20 @@ interface Show {
 async function main(): Promise<number> {
   const terminal = createTerminal(process.stdout, process.env);
   const keeps = process.argv.includes('--keep');
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      interrupted.abort(new Error(signal));
-    });
-  }
-  // A reader that went away, as in `npm run demo | head`: clean up all the same.
-  process.stdout.on('error', () => {
-    interrupted.abort(new Error('nobody reads the output'));
-  });
+  const interrupted = interruption();
   const stage = new Stage({
     bundlePath: process.env.STARTUP_CPU_BOOST_BUNDLE ?? 'dist/startup-cpu-boost.cjs',
     logFolder: join(dirname(__filename), 'demo-logs'),
     report: reportSteps(terminal),
-    signal: interrupted.signal,
+    signal: interrupted,
   });
   let code = 0;
   try {
-    await perform(terminal, stage, keeps, interrupted.signal);
+    await perform(terminal, stage, keeps, interrupted);
   } catch (error) {
     // With --keep, Ctrl-C is how it ends well.
-    code = codeOf(interrupted.signal, keeps);
-    if (!interrupted.signal.aborted) await reportFailure(terminal, stage, error);
+    code = codeOf(interrupted, keeps);
+    if (!interrupted.aborted) await reportFailure(terminal, stage, error);
   }
   terminal.line();
   const problems = await stage.stop();
@@ -276,22 +268,6 @@ function restartsOf(pod: JsonObject): number {
   );
 }
 
-/** Rejects when the work does; a watch that ends well is not the end of the play. */
-function failureOf(work: Promise<void>): Promise<never> {
-  return new Promise((_, reject) => {
-    work.catch(reject);
-  });
-}
-
-function reportSteps(terminal: Terminal): (step: string) => void {
-  let since = Date.now();
-  return (step) => {
-    const now = Date.now();
-    terminal.line(`  up: ${step} (${((now - since) / 1_000).toFixed(1)} s)`, 'faint');
-    since = now;
-  };
-}
-
 async function reportFailure(terminal: Terminal, stage: Stage, error: unknown): Promise<void> {
   terminal.line();
   terminal.line(`The demo failed: ${messageOf(error)}`, 'bad');
@@ -300,22 +276,4 @@ async function reportFailure(terminal: Terminal, stage: Stage, error: unknown): 
   terminal.line(`The logs of all programs are in ${relative(process.cwd(), folder)}/`);
 }
 
-/** 130 is what shells make of Ctrl-C. */
-function codeOf(interrupted: AbortSignal, keeps: boolean): number {
-  if (!interrupted.aborted) return 1;
-  return keeps ? 0 : 130;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-main().then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error: unknown) => {
-    process.stderr.write(`${messageOf(error)}\n`);
-    process.exitCode = 1;
-  },
-);
+start(main);

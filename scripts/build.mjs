@@ -22,37 +22,33 @@ export async function bundle(entry, outfile, options = {}) {
   });
 }
 
-const bundleOptions = {
-  banner: { js: '#!/usr/bin/env node' },
-  legalComments: 'external',
-  // Names stay as they are, for stack traces and logs; most of the rest is the client's models.
-  minifySyntax: true,
-  minifyWhitespace: true,
-  sourcemap: true,
-  sourcesContent: false,
-  // The package debug takes it where it is there by chance: tools bring it, no dependency does.
-  external: ['supports-color'],
-};
-
-/** Written aside and moved into place: what runs from dist/ never sees half a file. */
+/**
+ * Written aside and moved into place: what runs from dist/ never sees half a file. Resolves with
+ * esbuild's account of what went into it.
+ */
 export async function buildBundle() {
-  await aside(async (folder) => {
+  return aside(async (folder) => {
     const name = basename(bundlePath);
-    await bundle('src/cli/main.ts', join(folder, name), bundleOptions);
+    const { metafile } = await bundle('src/cli/main.ts', join(folder, name), {
+      banner: { js: '#!/usr/bin/env node' },
+      legalComments: 'external',
+      // Names stay as they are, for stack traces and logs; most of the rest is the client's models.
+      minifySyntax: true,
+      minifyWhitespace: true,
+      sourcemap: true,
+      sourcesContent: false,
+      metafile: true,
+      // A dependency asks for Node's own, which warns on standard error that it is deprecated.
+      alias: { punycode: 'punycode/' },
+      // The package debug takes it where it is there by chance: tools bring it, no dependency does.
+      external: ['supports-color'],
+    });
     chmodSync(join(folder, name), 0o755);
     for (const file of [`${name}.map`, `${name}.LEGAL.txt`, name]) {
       renameSync(join(folder, file), join(dist, file));
     }
+    return metafile;
   });
-}
-
-/** Names of the packages of which something is in the bundle; writes nothing. */
-export async function bundleContents() {
-  const options = { ...bundleOptions, write: false, metafile: true };
-  const { metafile } = await bundle('src/cli/main.ts', bundlePath, options);
-  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.keys(output.inputs));
-  const names = inputs.map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
-  return new Set(names.filter((name) => name !== undefined));
 }
 
 /** CommonJS and type declarations of src/boost-engine, as package.json exports them. */
@@ -79,7 +75,7 @@ async function aside(work) {
   const folder = join(dist, `.new-${process.pid}`);
   mkdirSync(folder, { recursive: true });
   try {
-    await work(folder);
+    return await work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

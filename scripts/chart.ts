@@ -1,5 +1,5 @@
 /** Writes the files of the Helm chart that are derived from others: `npm run generate`. */
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMap, isNode, isScalar, parseDocument } from 'yaml';
 import type { YAMLMap } from 'yaml';
@@ -25,13 +25,7 @@ export function chartFiles(root: string): ReadonlyMap<string, string> {
   const read = (path: string): string => readFileSync(join(root, path), 'utf8');
   const readme = `${CHART}/README.md`;
   const table = valuesTable(chartValues(read(`${CHART}/values.yaml`)));
-  return new Map([
-    [readme, withTable(read(readme), table)],
-    ...readdirSync(join(root, 'crds')).map((name): [string, string] => [
-      `${CHART}/crds/${name}`,
-      read(`crds/${name}`),
-    ]),
-  ]);
+  return new Map([[readme, withTable(read(readme), table)]]);
 }
 
 /** Every described value, in the order of the file. Throws where a value is not described. */

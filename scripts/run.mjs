@@ -7,14 +7,13 @@ import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
 import { verifySupplyChain } from './lib/supplyChain.mjs';
 
-const chart = 'helm/kube-startup-cpu-boost';
-const generatedPaths = ['crds', 'docs/api.md', `${chart}/crds`, `${chart}/README.md`];
+const generatedPaths = ['crds', 'docs/api.md', 'helm/kube-startup-cpu-boost/README.md'];
 
 const tasks = {
   lint: ['ESLint, Prettier and the layers of src/', lint],
   typecheck: ['TypeScript, without writing anything', typecheck],
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
-  generate: ['crds/, docs/api.md and parts of the chart from their one source', generate],
+  generate: ["crds/, docs/api.md and the table in the chart's README from their sources", generate],
   build: ['dist/: the bundle and the library', buildAll],
   verify: [
     'lint, typecheck, generated files up to date, dependencies as listed, packed library works',
@@ -34,7 +33,6 @@ async function typecheck() {
 
 async function generate() {
   await inTemporaryFolder(async (folder) => {
-    // The chart's copy of the CRD comes after the CRD.
     for (const source of ['src/resources/generate.ts', 'scripts/chart.ts']) {
       const generator = join(folder, 'generate.cjs');
       await bundle(source, generator);

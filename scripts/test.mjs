@@ -2,7 +2,12 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { buildBundle } from './build.mjs';
-import { ensureBuilt, ensureControlPlane, environmentOf, howToGetOne } from './lib/controlPlane.mjs';
+import {
+  ensureBuilt,
+  ensureControlPlane,
+  environmentOf,
+  howToGetOne,
+} from './lib/controlPlane.mjs';
 import { ensureDependencies } from './lib/dependencies.mjs';
 import { main, root, run, say } from './lib/processes.mjs';
 

@@ -1,7 +1,8 @@
 /** What comes from others, judged without a network: package-lock.json, and the packages in the bundle. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundleContents } from '../build.mjs';
+import { buildBundle } from '../build.mjs';
+import { bundledPackages } from './bundledPackages.mjs';
 import { Failure, root, say } from './processes.mjs';
 
 /** What ships in the bundle, whose users have to be told of no condition but the notice. */
@@ -31,7 +32,7 @@ const INSTALL_SCRIPTS = new Set(['@parcel/watcher', '@swc/core', 'esbuild']);
 /** Fails with a line for each package that is not as it should be. */
 export async function verifySupplyChain() {
   const locked = lockedPackages();
-  const bundled = await bundleContents();
+  const bundled = new Set(bundledPackages(await buildBundle()).map(({ name }) => name));
   const problems = [
     ...locked.flatMap(lockProblems),
     ...listProblems(bundled, listedPackages()),

@@ -1,6 +1,7 @@
 /** The commands of the program, each from settings to a process that runs until it is told to stop. */
 import { startAdmissionProcess } from './admissionCommand';
 import { applyCrdCommand } from './applyCrdCommand';
+import { checkCommand } from './checkCommand';
 import { startControllerProcess } from './controllerCommand';
 import { runUntilSignal } from './processLife';
 import { revertAllCommand } from './revertAllCommand';
@@ -42,6 +43,11 @@ export const COMMANDS: readonly Command[] = [
     name: 'apply-crd',
     summary: 'brings the CRD of the cluster to that of this version; see apply-crd --help',
     run: (env, args) => applyCrdCommand(env, args, { out: process.stdout, err: process.stderr }),
+  },
+  {
+    name: 'check',
+    summary: 'says whether an installation works; see check --help',
+    run: (env, args) => checkCommand(env, args, { out: process.stdout, err: process.stderr }),
   },
 ];
 

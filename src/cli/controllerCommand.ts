@@ -99,6 +99,9 @@ function newElector(
       operator.act(() => elector.isLeading());
     },
     onDeposed: () => operator.rest(),
+    onSilence: () => {
+      operator.reopenWatches();
+    },
   });
   metrics.beforeText(() => {
     metrics.leader.set(elector.isLeading() ? 1 : 0);

@@ -67,6 +67,13 @@ export interface ApplyCrdSettings {
   readonly kubeconfig: string | undefined;
 }
 
+export interface CheckSettings {
+  readonly kubeconfig: string | undefined;
+  /** Of the installation; undefined where it is that of the kubeconfig. */
+  readonly namespace: string | undefined;
+  readonly webhookConfiguration: string;
+}
+
 export interface KeptCertificates {
   readonly authoritySecret: string;
   readonly servingSecret: string;
@@ -228,6 +235,12 @@ const revertAllSchema = commonSchema
 
 const applyCrdSchema = commonSchema.pick({ KUBECONFIG: true });
 
+const checkSchema = controllerSchema.pick({
+  KUBECONFIG: true,
+  POD_NAMESPACE: true,
+  WEBHOOK_CONFIGURATION: true,
+});
+
 export function parseAdmissionSettings(env: Environment): ParsedSettings<AdmissionSettings> {
   return parse(admissionSchema, env, (values) => ({
     ...commonSettings(values),
@@ -307,6 +320,14 @@ export function parseRevertAllSettings(env: Environment): ParsedSettings<RevertA
 
 export function parseApplyCrdSettings(env: Environment): ParsedSettings<ApplyCrdSettings> {
   return parse(applyCrdSchema, env, (values) => ({ kubeconfig: values.KUBECONFIG }));
+}
+
+export function parseCheckSettings(env: Environment): ParsedSettings<CheckSettings> {
+  return parse(checkSchema, env, (values) => ({
+    kubeconfig: values.KUBECONFIG,
+    namespace: values.POD_NAMESPACE,
+    webhookConfiguration: values.WEBHOOK_CONFIGURATION,
+  }));
 }
 
 function revertSettings(values: z.output<typeof revertSchema>) {
@@ -431,4 +452,5 @@ export const VARIABLES = {
   controller: Object.keys(controllerSchema.shape),
   'revert-all': Object.keys(revertAllSchema.shape),
   'apply-crd': Object.keys(applyCrdSchema.shape),
+  check: Object.keys(checkSchema.shape),
 } as const;

@@ -8,8 +8,11 @@ export interface Terminal {
   readonly err: Output;
 }
 
-/** The text of an API server or a webhook behind it can be as long as it likes. */
-const MAX_REASON_LENGTH = 300;
+/**
+ * The text of an API server or a webhook behind it can be as long as it likes; why a webhook could not be
+ * called stands at its end, after 300 characters of names and addresses.
+ */
+const MAX_REASON_LENGTH = 600;
 
 /** One line, and nothing that a terminal would obey. */
 export function printable(text: string): string {

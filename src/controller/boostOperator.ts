@@ -89,11 +89,16 @@ export class BoostOperator extends ResilientOperator {
   act(mayAct: () => boolean): void {
     const view = this.#view;
     if (view === undefined || this.#loop !== undefined) return;
-    for (const watch of this.watches) watch.reopen();
+    this.reopenWatches();
     const { mayRaise = () => true, random = Math.random } = this.#options;
     const raising = () => (mayRaise() ? view.webhooks.raising : 'Off');
     this.#loop = new ReconcileLoop({ ...this.#options, view, mayAct, raising, random });
     this.#loop.start();
+  }
+
+  /** Brings at once what silent connections have swallowed. */
+  reopenWatches(): void {
+    for (const watch of this.watches) watch.reopen();
   }
 
   /** Resolves when nothing is being done any more; the caches stay warm. */

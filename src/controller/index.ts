@@ -1,6 +1,7 @@
 /** The controller: gives boosted pods their CPU back, and keeps the status of the boosts. */
 export { BoostOperator } from './boostOperator';
 export type { BoostOperatorOptions } from './boostOperator';
+export { isStopped } from './podWebhooks';
 export { RevertAll, undoRevertAll } from './revertAll';
 export type {
   RemainingPod,

@@ -26,6 +26,8 @@ export interface LeaseElectorOptions {
   readonly onElected: () => void;
   /** It does not lead any more; resolves when nothing is being done. */
   readonly onDeposed: () => Promise<void>;
+  /** The Lease had changed, and no event has told: other streams of this process may be silent, too. */
+  readonly onSilence: () => void;
 }
 
 /** client-go waits 1 to 2.2 retry periods, so that candidates do not all come at once. */
@@ -158,6 +160,7 @@ export class LeaseElector {
       const kind = error instanceof ApiError ? error.failure.kind : 'Unknown';
       logger.debug({ error, kind }, 'the lease was not written');
       if (kind === 'Cancelled') return false;
+      if (kind === 'Conflict') this.#suspectSilence();
       await this.#readAgain(timeoutMs);
       return false;
     }
@@ -177,6 +180,15 @@ export class LeaseElector {
     const metadata = { namespace, name };
     const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
     return client.create({ ...LEASES, namespace }, body, { timeoutMs });
+  }
+
+  /**
+   * Two that claim at the same moment get here too, and open a few streams for nothing; a standby
+   * whose streams have gone silent would else find its caches old when it takes over.
+   */
+  #suspectSilence(): void {
+    this.#watch.reopen();
+    this.#options.onSilence();
   }
 
   /** After a conflict or a lost answer the lease may be anything, our own included. */

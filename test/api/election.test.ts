@@ -76,6 +76,35 @@ async function startingPod(name: string): Promise<PodName> {
   return pod;
 }
 
+interface Behind {
+  readonly leader: BoostProcess;
+  readonly standby: BoostProcess;
+  /** Between the standby, whose watches are all open, and the API server. */
+  readonly proxy: FaultProxy;
+}
+
+async function leaderAndStandbyBehindProxy(): Promise<Behind> {
+  const leader = await theLeader();
+  await Promise.all(without(leader).map((replica) => replica.stop('SIGKILL')));
+  const proxy = await FaultProxy.start(world.controlPlane.kubeconfigPath);
+  const kubeconfigPath = join(world.controlPlane.dir, 'kubeconfig-proxy');
+  await proxy.writeKubeconfig(kubeconfigPath);
+  const standby = await startReplica(kubeconfigPath);
+  replicas = [leader, standby];
+  await eventually(() => {
+    expectAllWatches(proxy);
+  });
+  return { leader, standby, proxy };
+}
+
+/** That they are open and bring events. */
+function expectAllWatches(proxy: FaultProxy): void {
+  // Boosted pods, and those that may be yet to be.
+  expect(proxy.openWatches({ resource: 'pods' })).toBe(2);
+  expect(proxy.openWatches({ resource: 'startupcpuboosts' })).toBe(1);
+  expect(proxy.openWatches({ resource: 'leases' })).toBe(1);
+}
+
 /** By one resize, whoever sent it. */
 async function expectRevertedOnce(pod: PodName): Promise<void> {
   const { generation = 0 } = await world.read(pod);
@@ -131,27 +160,29 @@ describe('of three controllers', () => {
   });
 
   it('one whose watches are silent when it takes over hears at once what it has missed', async () => {
-    const leader = await theLeader();
-    await Promise.all(without(leader).map((replica) => replica.stop('SIGKILL')));
-    const proxy = await FaultProxy.start(world.controlPlane.kubeconfigPath);
-    const kubeconfigPath = join(world.controlPlane.dir, 'kubeconfig-proxy');
-    await proxy.writeKubeconfig(kubeconfigPath);
-    const next = await startReplica(kubeconfigPath);
-    replicas = [leader, next];
+    const { leader, standby, proxy } = await leaderAndStandbyBehindProxy();
     try {
-      await eventually(() => {
-        // Boosted pods, and those that may be yet to be.
-        expect(proxy.openWatches({ resource: 'pods' })).toBe(2);
-        expect(proxy.openWatches({ resource: 'startupcpuboosts' })).toBe(1);
-        expect(proxy.openWatches({ resource: 'leases' })).toBe(1);
-      });
       proxy.stallWatches();
       const pod = await startingPod('never-heard-of');
       await leader.stop('SIGKILL');
-      await theLeader([next]);
+      await theLeader([standby]);
       await expectRevertedOnce(pod);
     } finally {
-      await next.stop('SIGKILL');
+      await standby.stop('SIGKILL');
+      await proxy.stop();
+    }
+  });
+
+  it('a standby notices by the Lease that its watches are silent, and opens them anew', async () => {
+    const { standby, proxy } = await leaderAndStandbyBehindProxy();
+    try {
+      proxy.stallWatches();
+      await eventually(() => {
+        expectAllWatches(proxy);
+      });
+      expect(await leads(standby)).toBe(false);
+    } finally {
+      await standby.stop('SIGKILL');
       await proxy.stop();
     }
   });

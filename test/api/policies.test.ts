@@ -14,6 +14,7 @@ import { issueAuthority } from '../../src/certificates';
 import { STOP_MARK } from '../../src/controller/podWebhooks';
 import {
   ApiError,
+  LEASES,
   LIMIT_RANGES,
   MUTATING_WEBHOOK_CONFIGURATIONS,
   NAMESPACES,
@@ -77,6 +78,7 @@ afterAll(async () => {
 const RIGHTS: Readonly<Record<string, ResourceRef>> = {
   ServiceAccount: { group: '', version: 'v1', plural: 'serviceaccounts' },
   Secret: SECRETS,
+  Lease: LEASES,
   ClusterRole: rbac('clusterroles'),
   ClusterRoleBinding: rbac('clusterrolebindings'),
   Role: rbac('roles'),
@@ -140,6 +142,23 @@ describe('the policies', () => {
       expect.stringContaining("undefined field 'lables'"),
     ]);
     await checker.stop();
+  });
+
+  it('go by the names that the accounts have', async () => {
+    const objects = await renderChart({
+      namespace: 'elsewhere',
+      values: { fullnameOverride: 'other', 'controller.serviceAccount.name': 'mine' },
+    });
+    const conditions = objects
+      .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')
+      .flatMap((policy) => listAt(objectAt(policy, 'spec'), 'matchConditions'));
+    expect(conditions).toHaveLength(2);
+    for (const condition of conditions) {
+      expect(textAt(condition, 'expression').match(/'[^']+'/g)).toEqual([
+        "'system:serviceaccount:elsewhere:mine'",
+        "'system:serviceaccount:elsewhere:other-revert-all'",
+      ]);
+    }
   });
 
   it('are there unless they are switched off', async () => {
@@ -348,7 +367,6 @@ describe('with the rights and policies of the chart', () => {
         [accountOf(user), verb, [resource, subresource].filter(Boolean).join('/')].join(' '),
       );
     expect([...new Set(writes)].sort()).toEqual([
-      'controller create leases',
       'controller create selfsubjectaccessreviews',
       'controller patch leases',
       'controller patch mutatingwebhookconfigurations',

@@ -83,6 +83,7 @@ function candidate(
       terms.deposed += 1;
       return Promise.resolve();
     },
+    onSilence: () => undefined,
   });
   return { machine, elector, terms };
 }

@@ -141,7 +141,7 @@ export const RELEASES: Readonly<Record<string, Release>> = {
   'names that YAML takes for numbers': { name: '1e3', namespace: '123' },
   'names that YAML takes for other things': { name: 'yes', namespace: 'null' },
   nameOverride: { name: 'cpu', namespace: 'boost', values: { nameOverride: '007' } },
-  fullnameOverride: { namespace: 'boost', values: { fullnameOverride: '1e3' } },
+  fullnameOverride: { namespace: 'boost', values: { fullnameOverride: 'true' } },
   'a fullnameOverride that is too long': {
     namespace: 'boost',
     values: { fullnameOverride: 'f'.repeat(63) },

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const WITHIN_MS = 20_000;
 
 /** Repeats the check until it does not throw, and returns what it returns. */
-export async function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  const end = Date.now() + WITHIN_MS;
+export async function eventually<T>(check: () => T | Promise<T>, withinMs = WITHIN_MS): Promise<T> {
+  const end = Date.now() + withinMs;
   for (;;) {
     try {
       return await check();

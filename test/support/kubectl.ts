@@ -38,6 +38,16 @@ export async function kubectl(
   return runKubectl(kubeconfigPath, args, '');
 }
 
+/** The command with `-f -` and the manifests. */
+export async function kubectlWith(
+  kubeconfigPath: string,
+  command: readonly string[],
+  manifests: readonly JsonObject[],
+): Promise<KubectlOutput> {
+  const list = { apiVersion: 'v1', kind: 'List', items: manifests };
+  return runKubectl(kubeconfigPath, [...command, '-f', '-'], JSON.stringify(list));
+}
+
 /** Never rejects for what kubectl says. */
 async function runKubectl(
   kubeconfigPath: string,

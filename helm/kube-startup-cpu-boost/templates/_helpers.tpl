@@ -7,7 +7,9 @@ root and the component: include "startup-cpu-boost.labels" (list . "admission").
 {{- define "startup-cpu-boost.fullname" -}}
 {{- $name := .Values.nameOverride | default "startup-cpu-boost" -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- .Values.fullnameOverride | default $full | trunc 43 | trimSuffix "-" -}}
+{{- /* The name of a Service begins with a letter, that of a release may begin with a digit. */ -}}
+{{- $full = ternary (printf "boost-%s" $full) $full (regexMatch "^[0-9]" $full) -}}
+{{- .Values.fullnameOverride | default $full | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "startup-cpu-boost.namespace" -}}
