@@ -1,9 +1,9 @@
 /** A cluster with real nodes on this machine, see test/cluster: what it needs, up, down. */
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureBuilt } from './controlPlane.mjs';
-import { Failure, must, onPath, root, run, say, withTicks } from './processes.mjs';
+import { must, onPath, root, run, say, withTicks } from './processes.mjs';
 
 const script = join(root, 'test', 'cluster', 'cluster.sh');
 const built = [
@@ -68,12 +68,13 @@ function obstacles() {
 
 /**
  * Runs `work` with a cluster of its own, which goes down when the work or this process has ended,
- * however it ended. `audit` keeps every write in `logs/audit.log` of its folder.
+ * however it ended. The work resolves with an exit code; unless that is 0, the logs are kept.
  */
 export async function withNodeCluster({ nodes, images, bin }, work) {
   const dir = mkdtempSync(join(tmpdir(), 'startup-cpu-boost-'));
   const env = { CLUSTER_BIN: bin };
   const cluster = (...args) => must(script, [...args, '--dir', dir], { capture: true, env });
+  let isWell = false;
   say(`starting a cluster with ${nodes} nodes...`);
   try {
     await withTicks(
@@ -81,11 +82,12 @@ export async function withNodeCluster({ nodes, images, bin }, work) {
       () => cluster('up', '--nodes', String(nodes), `--owner=${process.pid}`),
     );
     await cluster('load', ...images);
-    return await work({ dir, kubeconfig: join(dir, 'kubeconfig') });
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    throw new Failure(`${error.message}\nThe logs are in ${dir}/logs`);
+    const code = await work({ kubeconfig: join(dir, 'kubeconfig') });
+    isWell = code === 0;
+    return code;
   } finally {
     await run(script, ['down', '--dir', dir], { capture: true, env });
+    if (isWell) rmSync(dir, { recursive: true, force: true });
+    else say(`the logs of the cluster, and of our pods in it, are in ${dir}/logs`);
   }
 }

@@ -1,4 +1,6 @@
 /** The chart, installed as a cluster administrator does it. */
+import { appendFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setting } from './cluster';
 import type { NodeCluster } from './cluster';
 
@@ -24,5 +26,14 @@ export async function uninstallChart(
   cluster: NodeCluster,
   namespace = SYSTEM_NAMESPACE,
 ): Promise<void> {
+  await keepLogs(cluster, namespace);
   await cluster.helm('uninstall', RELEASE, '-n', namespace, '--wait', HELM_TIMEOUT);
+}
+
+/** Beside those of the cluster's programs, for whoever looks into a failure: they go with the pods. */
+async function keepLogs(cluster: NodeCluster, namespace: string): Promise<void> {
+  const ours = ['--namespace', namespace, `--selector=app.kubernetes.io/instance=${RELEASE}`];
+  const logs = await cluster.kubectl('logs', ...ours, '--prefix', '--tail=-1');
+  const folder = join(dirname(cluster.kubeconfigPath), 'logs');
+  await appendFile(join(folder, `pods-of-${namespace}.log`), logs);
 }
