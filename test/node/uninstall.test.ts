@@ -11,8 +11,11 @@ import { StartingPod, isMarked, parsePod } from '../support/node/startingPod';
 
 const RESOURCES = { requests: { cpu: '50m' }, limits: { cpu: '100m' } };
 
-/** What Helm never deletes, so that no boost is lost by an uninstall; docs say how to delete it. */
-const KEPT = 'CustomResourceDefinition /startupcpuboosts.autoscaling.x-k8s.io';
+/** The definition, so that no boost is lost by an uninstall, and what the API server makes of it. */
+const KEPT = [
+  'CustomResourceDefinition /startupcpuboosts.autoscaling.x-k8s.io',
+  'APIService /v1alpha1.autoscaling.x-k8s.io',
+];
 
 const cluster = new NodeCluster();
 let system: string;
@@ -76,6 +79,6 @@ async function starting(prefix: string): Promise<readonly StartingPod[]> {
 async function leftBehind(before: ReadonlySet<string>): Promise<readonly string[]> {
   const after = await inventory(cluster);
   return [...after].filter(
-    (object) => !before.has(object) && !object.includes(` ${namespace}/`) && object !== KEPT,
+    (object) => !before.has(object) && !object.includes(` ${namespace}/`) && !KEPT.includes(object),
   );
 }
