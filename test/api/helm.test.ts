@@ -291,6 +291,7 @@ describe('helm uninstall', () => {
         output: expect.stringContaining(`${namespace}/held: Refused`),
       });
       expect(installation.player.podsOf(`${FULLNAME}-controller`)).toHaveLength(2);
+      await installation.untilNewPodsHave(ORIGINAL, namespace);
       await policy.remove();
       await done(installation.uninstall());
       expect(await installation.world.cpuOf(pod)).toEqual({ app: ORIGINAL });
