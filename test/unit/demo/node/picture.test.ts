@@ -1,4 +1,6 @@
 /** The picture of the demo for the documents. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { pictureOf } from '../../../../demo/node/picture';
 import type { Start } from '../../../../demo/node/start';
@@ -86,5 +88,20 @@ describe('the picture', () => {
 
   it('is the same for the same starts', () => {
     expect(drawn()).toBe(drawn());
+  });
+});
+
+describe('the picture in the documents', () => {
+  const root = join(__dirname, '..', '..', '..', '..');
+  const svg = readFileSync(join(root, 'docs', 'images', 'node-demo.svg'), 'utf8');
+
+  it('has no date and no path of a machine', () => {
+    expect(svg).not.toMatch(/\d{4}-\d{2}-\d{2}|\d:\d{2}|\/(?:home|root|tmp|work|var)\b/);
+  });
+
+  it('has the times that the README says', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const [, slow = '', fast = ''] = /Ready after ([\d.]+ s) and ([\d.]+ s)\]/.exec(readme) ?? [];
+    expect(svg.match(/(?<=>Ready after )[\d.]+ s/g)).toEqual([slow, fast]);
   });
 });
