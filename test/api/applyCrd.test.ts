@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { fieldsOf, itemsOf, readMetadata } from '../../src/boost-engine';
 import { ApiError, CUSTOM_RESOURCE_DEFINITIONS, STARTUP_CPU_BOOSTS } from '../../src/kube';
-import type { JsonObject, ObjectRef } from '../../src/kube';
+import type { JsonObject, ListPage, ObjectRef } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources';
 import { aBoost } from '../support/builders';
 import { startCommand } from '../support/command';
@@ -59,7 +59,12 @@ async function expectOurs(): Promise<void> {
 
 async function define(definition: JsonObject): Promise<void> {
   await controlPlane.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
-  await eventually(() => controlPlane.client.list(BOOSTS));
+  await listBoosts();
+}
+
+/** After a change of the definition the API server fills its cache anew, and refuses lists meanwhile. */
+function listBoosts(): Promise<ListPage> {
+  return eventually(() => controlPlane.client.list(BOOSTS));
 }
 
 /** Of a definition that is not in force everywhere yet, the answer is NotFound. */
@@ -120,7 +125,7 @@ describe('apply-crd', () => {
     expect(await stored()).toMatchObject({
       metadata: { labels, annotations: { 'meta.helm.sh/release-name': 'up' } },
     });
-    const { items } = await controlPlane.client.list(BOOSTS);
+    const { items } = await listBoosts();
     expect(items.map((item) => readMetadata(item).uid)).toEqual([readMetadata(boost).uid]);
     expect(items[0]).toMatchObject({ spec: boost.spec, selector: boost.selector });
   });

@@ -69,7 +69,9 @@ async function createBoost(): Promise<JsonObject> {
 }
 
 async function boostUids(): Promise<readonly unknown[]> {
-  const { items } = await installation.world.client.list(STARTUP_CPU_BOOSTS, { namespace });
+  const { client } = installation.world;
+  // After a change of the CRD the API server fills its cache anew, and refuses lists meanwhile.
+  const { items } = await eventually(() => client.list(STARTUP_CPU_BOOSTS, { namespace }));
   return items.map((item) => readMetadata(item).uid);
 }
 
@@ -291,6 +293,7 @@ describe('helm uninstall', () => {
         output: expect.stringContaining(`${namespace}/held: Refused`),
       });
       expect(installation.player.podsOf(`${FULLNAME}-controller`)).toHaveLength(2);
+      await installation.untilNewPodsHave(ORIGINAL, namespace);
       await policy.remove();
       await done(installation.uninstall());
       expect(await installation.world.cpuOf(pod)).toEqual({ app: ORIGINAL });

@@ -10,12 +10,15 @@ import {
   PODS,
   STARTUP_CPU_BOOSTS,
 } from '../../src/kube';
+import type { JsonObject } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources';
 import { aBoost, aPod } from '../support/builders';
+import { CHART } from '../support/chart';
 import { eventually } from '../support/eventually';
 import { followGuide } from '../support/guide';
 import { done } from '../support/helm';
 import { BOOSTED, Installation, ORIGINAL } from '../support/installation';
+import { listAt } from '../support/objectAt';
 import { UPSTREAM, writeUpstreamChart } from '../support/upstream';
 import { UpstreamManager } from '../support/upstreamManager';
 
@@ -169,4 +172,52 @@ describe('from upstream to this chart', () => {
     },
     LONG_TEST_MS,
   );
+
+  it(
+    'is refused as an upgrade of the release of upstream, which would delete the CRD with all boosts',
+    async () => {
+      const boosts = await boostUids();
+      const { release, namespace: place } = UPSTREAM;
+      const { code, stderr } = await installation.helm.run('upgrade', release, CHART, '-n', place);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('docs/migration.md')]);
+      expect(await boostUids()).toEqual(boosts);
+      await installation.untilNewPodsHave(BOOSTED, namespace);
+    },
+    LONG_TEST_MS,
+  );
+
+  it(
+    'tells on each boost of a webhook of upstream that comes back, and upgrades only without it',
+    async () => {
+      const { client } = installation.world;
+      const theirs = { ...MUTATING_WEBHOOK_CONFIGURATIONS, name: UPSTREAM.mutating };
+      const { apiVersion, kind, webhooks } = await client.get(theirs);
+      await leaveUpstream();
+      await done(installation.install());
+      const metadata = { name: theirs.name };
+      await client.create(MUTATING_WEBHOOK_CONFIGURATIONS, {
+        apiVersion,
+        kind,
+        metadata,
+        webhooks,
+      });
+      await untilConflict({ status: 'True', message: expect.stringContaining(theirs.name) });
+      const { code, stderr } = await installation.upgrade();
+      expect([code, stderr]).toEqual([1, expect.stringContaining(theirs.name)]);
+
+      await client.delete(theirs);
+      await untilConflict({ status: 'False' });
+      await done(installation.upgrade());
+    },
+    LONG_TEST_MS,
+  );
 });
+
+async function untilConflict(expected: JsonObject): Promise<void> {
+  await eventually(async () => {
+    const status = await installation.world.statusOf(aBoost({ namespace, name: 'boost' }));
+    const conditions = listAt(status, 'conditions');
+    const conflict = conditions.find(({ type }) => type === 'ConflictingWebhook');
+    expect(conflict).toMatchObject(expected);
+  });
+}
