@@ -1,11 +1,10 @@
 /** `apply-crd`: its arguments, what it prints, and its exit code. */
 import { parseArgs } from 'node:util';
-import { createKubeClient, systemClock } from '../kube';
 import { customResourceDefinition } from '../resources';
 import { applyCrd } from './applyCrd';
 import type { ApplyCrdOptions, ApplyCrdOutcome, LossOfBoost } from './applyCrd';
+import { explain, withClient } from './commandRun';
 import { parseDuration } from './duration';
-import { tryLoadKubeConfig } from './processLife';
 import { ProgressLine } from './progressLine';
 import { parseApplyCrdSettings } from './settings';
 import type { Environment } from './settings';
@@ -72,49 +71,31 @@ export async function applyCrdCommand(
   args: readonly string[],
   terminal: Terminal,
 ): Promise<number> {
-  const { out, err } = terminal;
   const asked = parseApplyCrdArguments(args);
-  if (asked.kind === 'Help') {
-    out.write(APPLY_CRD_USAGE);
-    return 0;
-  }
-  if (asked.kind === 'Wrong') {
-    err.write(`${asked.problem}\n\n${APPLY_CRD_USAGE}`);
-    return 2;
-  }
-  const parsed = parseApplyCrdSettings(env);
-  if (parsed.kind === 'Invalid') {
-    for (const problem of parsed.problems) err.write(`${problem}\n`);
-    return 2;
-  }
-  const kubeConfig = tryLoadKubeConfig(parsed.settings.kubeconfig);
-  if (kubeConfig.kind === 'Failed') {
-    err.write(`${kubeConfig.problem}\n`);
-    return 2;
-  }
-  const clock = systemClock();
-  const client = createKubeClient(kubeConfig.value, { clock });
-  const line = new ProgressLine(err);
-  const ending = new AbortController();
-  const deadline = clock.setTimer(asked.timeoutMs, () => {
-    ending.abort();
-  });
-  try {
-    const outcome = await applyCrd({
-      client,
-      clock,
-      unknownFields: asked.unknownFields,
-      onWait: (what) => {
-        line.show(printable(what), clock.monotonic());
-      },
-      signal: ending.signal,
+  if (asked.kind !== 'Apply') return explain(asked, APPLY_CRD_USAGE, terminal);
+  const { timeoutMs, unknownFields } = asked;
+  return withClient(parseApplyCrdSettings(env), terminal, async ({ client, clock }) => {
+    const line = new ProgressLine(terminal.err);
+    const ending = new AbortController();
+    const deadline = clock.setTimer(timeoutMs, () => {
+      ending.abort();
     });
-    line.clear();
-    return reportOutcome(outcome, terminal);
-  } finally {
-    deadline.cancel();
-    await client.close();
-  }
+    try {
+      const outcome = await applyCrd({
+        client,
+        clock,
+        unknownFields,
+        onWait: (what) => {
+          line.show(printable(what), clock.monotonic());
+        },
+        signal: ending.signal,
+      });
+      line.clear();
+      return reportOutcome(outcome, terminal);
+    } finally {
+      deadline.cancel();
+    }
+  });
 }
 
 function reportOutcome(outcome: ApplyCrdOutcome, { out, err }: Terminal): number {

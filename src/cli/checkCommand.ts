@@ -1,14 +1,14 @@
 /** `check`: its arguments, what it prints, and its exit code. */
 import { parseArgs } from 'node:util';
-import { createKubeClient, systemClock } from '../kube';
 import { checkInstallation } from './checkInstallation';
 import type { CheckResult } from './checkInstallation';
+import { explain, withClient } from './commandRun';
+import type { Connected, NothingToRun } from './commandRun';
 import { controllerLease } from './controllerLease';
 import { parseDuration } from './duration';
-import { tryLoadKubeConfig } from './processLife';
 import { ProgressLine } from './progressLine';
 import { parseCheckSettings } from './settings';
-import type { Environment } from './settings';
+import type { CheckSettings, Environment } from './settings';
 import { printable } from './terminal';
 import type { Terminal } from './terminal';
 
@@ -23,10 +23,7 @@ Exit codes: 0 all is well, 1 something is not, 2 called or configured wrongly.
 It reads KUBECONFIG, POD_NAMESPACE and WEBHOOK_CONFIGURATION; see docs/settings.md.
 `;
 
-export type CheckArguments =
-  | { readonly kind: 'Help' }
-  | { readonly kind: 'Check'; readonly timeoutMs: number }
-  | { readonly kind: 'Wrong'; readonly problem: string };
+export type CheckArguments = NothingToRun | { readonly kind: 'Check'; readonly timeoutMs: number };
 
 export function parseCheckArguments(args: readonly string[]): CheckArguments {
   try {
@@ -51,36 +48,27 @@ export function parseCheckArguments(args: readonly string[]): CheckArguments {
 export async function checkCommand(
   env: Environment,
   args: readonly string[],
-  { out, err }: Terminal,
+  terminal: Terminal,
 ): Promise<number> {
   const asked = parseCheckArguments(args);
-  if (asked.kind === 'Help') {
-    out.write(CHECK_USAGE);
-    return 0;
-  }
-  if (asked.kind === 'Wrong') {
-    err.write(`${asked.problem}\n\n${CHECK_USAGE}`);
-    return 2;
-  }
-  const parsed = parseCheckSettings(env);
-  if (parsed.kind === 'Invalid') {
-    for (const problem of parsed.problems) err.write(`${problem}\n`);
-    return 2;
-  }
-  const { settings } = parsed;
-  const kubeConfig = tryLoadKubeConfig(settings.kubeconfig);
-  if (kubeConfig.kind === 'Failed') {
-    err.write(`${kubeConfig.problem}\n`);
-    return 2;
-  }
-  const clock = systemClock();
-  const client = createKubeClient(kubeConfig.value, { clock });
+  if (asked.kind !== 'Check') return explain(asked, CHECK_USAGE, terminal);
+  const { timeoutMs } = asked;
+  return withClient(parseCheckSettings(env), terminal, (connected) =>
+    check(connected, timeoutMs, terminal),
+  );
+}
+
+async function check(
+  { client, clock, kubeConfig, settings }: Connected<CheckSettings>,
+  timeoutMs: number,
+  { out, err }: Terminal,
+): Promise<number> {
   const line = new ProgressLine(err);
   const ending = new AbortController();
-  const deadline = clock.setTimer(asked.timeoutMs, () => {
+  const deadline = clock.setTimer(timeoutMs, () => {
     ending.abort();
   });
-  const { namespace, name } = controllerLease({ kubeConfig: kubeConfig.value, settings });
+  const { namespace, name } = controllerLease({ kubeConfig, settings });
   try {
     const results = await checkInstallation({
       client,
@@ -98,7 +86,6 @@ export async function checkCommand(
     return results.every(({ problem }) => problem === undefined) ? 0 : 1;
   } finally {
     deadline.cancel();
-    await client.close();
   }
 }
 

@@ -7,11 +7,11 @@ import type {
   RevertAllProgress,
   WebhookState,
 } from '../controller';
-import { ApiError, createKubeClient, systemClock } from '../kube';
+import { ApiError } from '../kube';
 import type { Clock, KubeClient } from '../kube';
 import { createLogger, createMetrics } from '../observability';
+import { explain, withClient } from './commandRun';
 import { parseDuration } from './duration';
-import { tryLoadKubeConfig } from './processLife';
 import { ProgressLine } from './progressLine';
 import { parseRevertAllSettings } from './settings';
 import type { Environment, RevertAllSettings } from './settings';
@@ -81,40 +81,20 @@ export async function revertAllCommand(
   args: readonly string[],
   terminal: Terminal,
 ): Promise<number> {
-  const { out, err } = terminal;
   const asked = parseRevertAllArguments(args);
-  if (asked.kind === 'Help') {
-    out.write(REVERT_ALL_USAGE);
-    return 0;
-  }
-  if (asked.kind === 'Wrong') {
-    err.write(`${asked.problem}\n\n${REVERT_ALL_USAGE}`);
-    return 2;
+  if (asked.kind === 'Help' || asked.kind === 'Wrong') {
+    return explain(asked, REVERT_ALL_USAGE, terminal);
   }
   // What is to be seen is printed here; the log is for those who ask for it.
   const parsed = parseRevertAllSettings({
     ...env,
     ZAP_LOG_LEVEL: (env.ZAP_LOG_LEVEL ?? '') === '' ? 'silent' : env.ZAP_LOG_LEVEL,
   });
-  if (parsed.kind === 'Invalid') {
-    for (const problem of parsed.problems) err.write(`${problem}\n`);
-    return 2;
-  }
-  const { settings } = parsed;
-  const kubeConfig = tryLoadKubeConfig(settings.kubeconfig);
-  if (kubeConfig.kind === 'Failed') {
-    err.write(`${kubeConfig.problem}\n`);
-    return 2;
-  }
-  const clock = systemClock();
-  const client = createKubeClient(kubeConfig.value, { clock });
-  try {
-    return asked.kind === 'Undo'
-      ? await undo(client, settings, terminal)
-      : await revert({ client, clock, settings, terminal, ...asked });
-  } finally {
-    await client.close();
-  }
+  return withClient(parsed, terminal, ({ client, clock, settings }) =>
+    asked.kind === 'Undo'
+      ? undo(client, settings, terminal)
+      : revert({ client, clock, settings, terminal, ...asked }),
+  );
 }
 
 interface Run {
