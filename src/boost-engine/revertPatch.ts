@@ -223,7 +223,7 @@ function isAbove(present: string, original: string): boolean {
 
 function operations({ container, changes }: ContainerChanges): JsonPatchOperation[] {
   return [
-    nameGuard(container),
+    ...nameGuard(container),
     ...changes.flatMap(({ resource, to }) => [
       cpuGuard(container, resource),
       setCpu(container, resource, to),
@@ -238,11 +238,13 @@ function hasCpu({ cpu }: ContainerFacts): boolean {
 
 /** The container has the CPU that it was judged by. */
 function cpuGuards(container: ContainerFacts): JsonPatchOperation[] {
-  return [nameGuard(container), cpuGuard(container, 'requests'), cpuGuard(container, 'limits')];
+  return [...nameGuard(container), cpuGuard(container, 'requests'), cpuGuard(container, 'limits')];
 }
 
-function nameGuard({ index, name }: ContainerFacts): JsonPatchOperation {
-  return { op: 'test', path: jsonPointer('spec', 'containers', index, 'name'), value: name };
+/** An empty name may as well be an absent one, of which no text could be tested. */
+function nameGuard({ index, name }: ContainerFacts): JsonPatchOperation[] {
+  if (name === '') return [];
+  return [{ op: 'test', path: jsonPointer('spec', 'containers', index, 'name'), value: name }];
 }
 
 /** `test` compares text, so it carries the value just as the API server delivered it. */

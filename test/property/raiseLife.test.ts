@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { compileBoost, decideBoost, decideRaise, readPod } from '../../src/boost-engine';
 import type { RaiseDecision } from '../../src/boost-engine';
 import type { JsonObject } from '../../src/kube';
+import { aBoost, aContainer, aPod } from '../support/builders';
 import {
   boost,
   boosts,
@@ -163,6 +164,21 @@ function decide(object: unknown, manifests: readonly JsonObject[], now = NOON): 
   return decideRaise({ pod: object, boosts: manifests.map(compileBoost), now, settings });
 }
 
+const BOUND_NOW = { type: 'PodScheduled', status: 'True', lastTransitionTime: secondOf(NOON) };
+
+/** Found with seed -1872432379: a container without a name has none that a guard could test. */
+const MARKED_WITHOUT_A_NAME: [JsonObject, JsonObject[]] = [
+  marked(
+    standingPod(
+      aPod({ containers: [aContainer({ name: undefined })] }),
+      { nodeName: 'node', status: { conditions: [BOUND_NOW] } },
+      'Away',
+    ),
+    { state: 'Pending', boostedCPULimits: { app: '0' } },
+  ),
+  [aBoost({ name: 'a' })],
+];
+
 describe('a decision about a raise', () => {
   // Pods and records come from strangers: a throw here would stop the loop for all.
   it('never throws, whatever the pod is, and every patch applies to it', () => {
@@ -177,7 +193,7 @@ describe('a decision about a raise', () => {
           if ('patch' in decision) applied(object, decision.patch);
         },
       ),
-      runs(3),
+      { ...runs(3), examples: [MARKED_WITHOUT_A_NAME] },
     );
     reached.expectShares({ Leave: 0.3, Wait: 0.02, MarkPending: 0.005, GiveUp: 0.005 });
   });
