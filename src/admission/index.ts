@@ -4,4 +4,9 @@ export type { AdmissionProcess, AdmissionProcessOptions } from './admissionProce
 export { ControllerLease } from './controllerLease';
 export type { ControllerLeaseOptions } from './controllerLease';
 export { NamespaceWatcher } from './namespaceWatcher';
-export type { NamespaceSource, NamespaceView, NamespaceWatcherOptions } from './namespaceWatcher';
+export type {
+  BoostDefaults,
+  NamespaceSource,
+  NamespaceView,
+  NamespaceWatcherOptions,
+} from './namespaceWatcher';

@@ -1,19 +1,21 @@
 /** Keeps at hand what a review depends on besides the pod, so that a review costs no call. */
 import { ResourceEventType } from '@dot-i/k8s-operator';
 import { isRevertible, readMetadata } from '../boost-engine';
-import type { CompiledBoost, WayBack } from '../boost-engine';
+import type { BoostInput, CompiledBoost, WayBack } from '../boost-engine';
 import { LIMIT_RANGES, RESOURCE_QUOTAS, ResilientOperator, STARTUP_CPU_BOOSTS } from '../kube';
 import type { JsonObject, ResilientOperatorOptions, ResourceRef, ResourceWatch } from '../kube';
 import type { HealthCheck } from '../observability';
 import { BoostCatalog } from '../resources';
 import type { ControllerLease } from './controllerLease';
 
+/** What the settings say where a boost does not; the defaults of the engine where left out. */
+export type BoostDefaults = Pick<BoostInput, 'preemption' | 'cpuLimits'>;
+
 /** What a namespace says about the CPU of its pods, and the settings do for all namespaces. */
-export interface NamespaceView {
+export interface NamespaceView extends BoostDefaults {
   readonly boosts: Iterable<CompiledBoost>;
   readonly limitRanges: readonly JsonObject[];
   readonly quotas: readonly JsonObject[];
-  readonly preemption?: 'Avoid' | 'Accept';
   /** Taken to be there where left out. */
   readonly wayBack?: WayBack;
 }
@@ -21,8 +23,7 @@ export interface NamespaceView {
 export interface NamespaceWatcherOptions extends ResilientOperatorOptions {
   /** Left out where nobody looks whether there is a controller. */
   readonly controllerLease?: Pick<ControllerLease, 'controller'>;
-  /** Whether pods that could push others off their node are boosted at creation; `Avoid` unless given. */
-  readonly preemption?: 'Avoid' | 'Accept';
+  readonly defaults?: BoostDefaults;
 }
 
 export interface NamespaceSource {
@@ -34,7 +35,7 @@ export interface NamespaceSource {
 }
 
 export class NamespaceWatcher extends ResilientOperator implements NamespaceSource {
-  readonly #preemption: 'Avoid' | 'Accept';
+  readonly #defaults: BoostDefaults;
   readonly #catalog = new BoostCatalog();
   readonly #controllerLease: NamespaceWatcherOptions['controllerLease'];
   #boosts: ResourceWatch | undefined;
@@ -44,12 +45,12 @@ export class NamespaceWatcher extends ResilientOperator implements NamespaceSour
   constructor(options: NamespaceWatcherOptions) {
     super(options);
     this.#controllerLease = options.controllerLease;
-    this.#preemption = options.preemption ?? 'Avoid';
+    this.#defaults = options.defaults ?? {};
   }
 
   view(namespace: string): NamespaceView {
     return {
-      preemption: this.#preemption,
+      ...this.#defaults,
       boosts: this.#catalog.list(namespace),
       limitRanges: this.#limitRanges?.cache.listNamespace(namespace) ?? [],
       quotas: this.#quotas?.cache.listNamespace(namespace) ?? [],

@@ -7,8 +7,8 @@ import { IssueList } from './issue';
 import type { Issue } from './issue';
 import { fieldsOf, itemsOf } from './json';
 import { readMetadata } from './pod';
-import { compileResourcePolicy } from './resourcePolicy';
-import type { ResourcePolicy } from './resourcePolicy';
+import { compileResourcePolicy, CPU_LIMITS } from './resourcePolicy';
+import type { CpuLimits, ResourcePolicy } from './resourcePolicy';
 import { compileSelector } from './selector';
 import type { Selector } from './selector';
 
@@ -31,6 +31,8 @@ export interface ValidBoost extends BoostIdentity {
   readonly selector: Selector;
   /** In the order of the manifest: the first policy that matches a container is the one it gets. */
   readonly policies: readonly ContainerPolicy[];
+  /** What becomes of CPU limits; absent where the boost leaves that to the operator's settings. */
+  readonly cpuLimits?: CpuLimits;
   readonly duration: DurationPolicy;
   /** A pod that could push others off their node is boosted at creation all the same. */
   readonly allowsPreemption: boolean;
@@ -60,7 +62,9 @@ export function compileBoost(boost: unknown): CompiledBoost {
     issues.add('spec.selector', 'must stand at the top level, beside spec');
   }
   const selector = compileSelector(root.get('selector'), 'selector', issues);
-  const policies = compilePolicies(fieldsOf(spec.get('resourcePolicy')), issues);
+  const resourcePolicy = fieldsOf(spec.get('resourcePolicy'));
+  const policies = compilePolicies(resourcePolicy, issues);
+  const cpuLimits = compileCpuLimits(resourcePolicy.get('cpuLimits'), issues);
   const duration = compileDurationPolicy(spec.get('durationPolicy'), 'spec.durationPolicy', issues);
   const allowsPreemption = spec.get('allowPreemption') ?? false;
   if (typeof allowsPreemption !== 'boolean') {
@@ -73,6 +77,7 @@ export function compileBoost(boost: unknown): CompiledBoost {
         ...identity,
         selector,
         policies,
+        ...(cpuLimits === undefined ? {} : { cpuLimits }),
         duration,
         allowsPreemption: allowsPreemption === true,
       };
@@ -100,4 +105,12 @@ function compilePolicies(
     const resources = compileResourcePolicy(policy, `${path}[${index}]`, issues);
     return matcher === undefined || resources === undefined ? [] : [{ matcher, resources }];
   });
+}
+
+function compileCpuLimits(value: unknown, issues: IssueList): CpuLimits | undefined {
+  const cpuLimits = CPU_LIMITS.find((known) => known === value);
+  if (cpuLimits === undefined && value !== undefined && value !== null) {
+    issues.add('spec.resourcePolicy.cpuLimits', `must be one of ${CPU_LIMITS.join(', ')}`);
+  }
+  return cpuLimits;
 }

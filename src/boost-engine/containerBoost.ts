@@ -1,7 +1,7 @@
 /** Decides the boost of the containers of one pod under one boost. */
 import { policyFor } from './boost';
 import type { ValidBoost } from './boost';
-import { exceedsLimitRange } from './limitRange';
+import { addsCpuLimit, exceedsLimitRange } from './limitRange';
 import type { LimitRangeItem } from './limitRange';
 import { cpuResources } from './pod';
 import type { ContainerFacts, CpuResources, PodFacts } from './pod';
@@ -11,9 +11,10 @@ import { formatCpu, parseQuantity, sameQuantity } from './quantity';
 import { trackedCpu } from './quota';
 import type { TrackedCpu } from './quota';
 import type { ContainerSkipCode } from './reasons';
+import { lacksLimit } from './record';
 import type { BoostRecord } from './record';
-import { applyPolicy } from './resourcePolicy';
-import type { CpuQuantities } from './resourcePolicy';
+import { boostedCpu, cpuQuantities } from './resourcePolicy';
+import type { CpuLimits, CpuQuantities } from './resourcePolicy';
 
 export interface BoostedContainer {
   readonly name: string;
@@ -21,6 +22,7 @@ export interface BoostedContainer {
   readonly index: number;
   /** What the container had, and gets back. */
   readonly from: CpuResources;
+  /** Without the limit where that is removed. */
   readonly to: CpuResources;
 }
 
@@ -44,10 +46,11 @@ export interface ContainerDecisions {
   readonly restored: readonly RestoredContainer[];
 }
 
-/** What the namespace says about the CPU of its pods. */
+/** What holds beside the boost: for the CPU of the namespace's pods, and for limits. */
 export interface CpuConstraints {
   readonly limitRange: readonly LimitRangeItem[];
   readonly quotas: readonly unknown[];
+  readonly cpuLimits: CpuLimits;
 }
 
 type ContainerDecision =
@@ -108,24 +111,35 @@ export function boostContainers(
     if (classOf() !== classBefore) return isHeldByQuota ? 'QuotaPresent' : 'WouldChangeQosClass';
     return isRefused || isRefusedNow() ? 'LimitRangeExceeded' : undefined;
   };
-  const tryOn = (position: number, { container, cpu }: OriginalContainer) => {
-    const decision = decideContainer({ container, cpu }, boost, tracked);
+  const tryOn = (
+    position: number,
+    { container, cpu }: OriginalContainer,
+    cpuLimits: CpuLimits,
+  ): ContainerDecision => {
+    const decision = decideContainer({ container, cpu }, { boost, tracked, cpuLimits });
     if (decision.kind === 'Skipped') return decision;
     const before = shape[position] ?? container;
     shape[position] = withCpu(container, decision.container.to);
     const code = problem(decision.isHeldByQuota);
     if (code === undefined) return decision;
     shape[position] = before;
-    return { kind: 'Skipped', code } as const;
+    return { kind: 'Skipped', code };
+  };
+  const tryInTurn = (position: number, original: OriginalContainer): ContainerDecision => {
+    const [first, second] = waysOfLimits(original, constraints);
+    const decision = tryOn(position, original, first);
+    return decision.kind === 'Boosted' || second === undefined
+      ? decision
+      : tryOn(position, original, second);
   };
   for (const [position, original] of originals.entries()) {
     const { container, cpu } = original;
     const isRaised = !isSame(cpu, container.cpu);
-    const first = tryOn(position, original);
+    const first = tryInTurn(position, original);
     // What an earlier call gave may be too much by now, and what this one would give may not be.
     const decision =
       first.kind === 'Skipped' && isRaised
-        ? tryOn(position, { container: { ...container, cpu }, cpu })
+        ? tryInTurn(position, { container: { ...container, cpu }, cpu })
         : first;
     if (decision.kind === 'Boosted') {
       boosted.push(decision.container);
@@ -139,17 +153,36 @@ export function boostContainers(
   return { boosted, skipped, restored };
 }
 
+/**
+ * What is tried with a container's limit, the first that may be. One that an earlier call has removed
+ * stays so if it may: admission lowers no boost.
+ */
+function waysOfLimits(
+  { container, cpu }: OriginalContainer,
+  { cpuLimits, limitRange }: CpuConstraints,
+): readonly [CpuLimits, CpuLimits?] {
+  const isRemoved = container.cpu.limit === undefined && cpu.limit !== undefined;
+  const otherwise = cpuLimits === 'Remove' ? 'Raise' : cpuLimits;
+  const isTried = (cpuLimits === 'Remove' || isRemoved) && !addsCpuLimit(limitRange);
+  return isTried ? ['Remove', otherwise] : [otherwise];
+}
+
+interface ContainerRules {
+  readonly boost: ValidBoost;
+  readonly tracked: TrackedCpu;
+  readonly cpuLimits: CpuLimits;
+}
+
 function decideContainer(
   { container, cpu: from }: OriginalContainer,
-  boost: ValidBoost,
-  tracked: TrackedCpu,
+  { boost, tracked, cpuLimits }: ContainerRules,
 ): ContainerDecision {
   const policy = policyFor(boost, container.name);
   if (policy === undefined) return { kind: 'Skipped', code: 'NoPolicy' };
   const code = unboostable(container, from);
   if (code !== undefined) return { kind: 'Skipped', code };
   const own = quantitiesOf(from);
-  const wanted = atLeast(quantitiesOf(container.cpu), applyPolicy(policy.resources, own));
+  const wanted = atLeast(quantitiesOf(container.cpu), boostedCpu(policy.resources, own, cpuLimits));
   const raised = heldByQuota(own, wanted, tracked);
   const isHeldByQuota = raised.request !== wanted.request || raised.limit !== wanted.limit;
   const to = textsOfRaised(from, own, raised);
@@ -206,13 +239,6 @@ function quantitiesOf(cpu: CpuResources): CpuQuantities {
   return cpuQuantities(parseQuantity(cpu.request), parseQuantity(cpu.limit));
 }
 
-function cpuQuantities(request: bigint | undefined, limit: bigint | undefined): CpuQuantities {
-  return {
-    ...(request === undefined ? {} : { request }),
-    ...(limit === undefined ? {} : { limit }),
-  };
-}
-
 /** A value that was not raised keeps its own text, so that no patch touches it. */
 function textsOfRaised(
   texts: CpuResources,
@@ -221,7 +247,8 @@ function textsOfRaised(
 ): CpuResources {
   const text = (key: 'request' | 'limit') => {
     const value = raised[key];
-    return value === undefined || value === present[key] ? texts[key] : formatCpu(value);
+    if (value === undefined) return undefined;
+    return value === present[key] ? texts[key] : formatCpu(value);
   };
   return cpuResources(text('request'), text('limit'));
 }
@@ -234,8 +261,9 @@ interface OriginalContainer {
 
 /**
  * A recorded original stands, key by key, where the present value is just what the record says was
- * set, and more: by this boost or by what it was a moment ago (docs/adr/0007). Anything else was
- * changed since: then the present value counts, in the words that stand in the pod.
+ * set, and more (no limit is more than any): by this boost or by what it was a moment ago
+ * (docs/adr/0007). Anything else was changed since: then the present value counts, in the words that
+ * stand in the pod.
  */
 function originalCpu(
   container: ContainerFacts,
@@ -251,10 +279,9 @@ function originalCpu(
   const original = (key: 'request' | 'limit') => {
     const present = container.cpu[key];
     const candidate = recorded.original[key];
-    const stands =
-      sameQuantity(present, recorded.boosted[key]) &&
-      isAbove(parseQuantity(present), parseQuantity(candidate));
-    return stands ? candidate : present;
+    const isRaised = isAbove(parseQuantity(present), parseQuantity(candidate));
+    const stands = sameQuantity(present, recorded.boosted[key] ?? undefined) && isRaised;
+    return stands || (key === 'limit' && lacksLimit(container.cpu, recorded)) ? candidate : present;
   };
   const cpu = cpuResources(original('request'), original('limit'));
   // Half of it was changed since, and the other half does not fit it any more.
@@ -267,14 +294,15 @@ function isSame(a: CpuResources, b: CpuResources): boolean {
 
 function withCpu(container: ContainerFacts, cpu: CpuResources): ContainerResources {
   return {
-    requests: withKey(container.requests, cpu.request),
-    limits: withKey(container.limits, cpu.limit),
+    requests: withCpuKey(container.requests, cpu.request),
+    limits: withCpuKey(container.limits, cpu.limit),
   };
 }
 
-function withKey(
+function withCpuKey(
   list: ReadonlyMap<string, string> | undefined,
   text: string | undefined,
 ): ReadonlyMap<string, string> | undefined {
-  return text === undefined ? list : new Map([...(list ?? []), ['cpu', text]]);
+  const others = [...(list ?? [])].filter(([resource]) => resource !== 'cpu');
+  return text === undefined ? new Map(others) : new Map([...others, ['cpu', text]]);
 }

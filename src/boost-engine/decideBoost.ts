@@ -2,7 +2,12 @@
 import { hasRoomFor } from './annotationRoom';
 import type { BoostIdentity, CompiledBoost, ValidBoost } from './boost';
 import { boostContainers } from './containerBoost';
-import type { BoostedContainer, ContainerDecisions, SkippedContainer } from './containerBoost';
+import type {
+  BoostedContainer,
+  ContainerDecisions,
+  CpuConstraints,
+  SkippedContainer,
+} from './containerBoost';
 import { isObject } from './json';
 import { jsonPointer } from './jsonPatch';
 import type { JsonPatch, JsonPatchOperation } from './jsonPatch';
@@ -15,7 +20,8 @@ import { sameQuantity } from './quantity';
 import { CONTAINER_SKIPS, POD_SKIPS } from './reasons';
 import type { ContainerSkipCode, PodSkipCode, RaiseCause } from './reasons';
 import { formatRecord, MAX_WRITTEN_LENGTH, parseRecord, tellsBoostedValues } from './record';
-import type { BoostRecord, ContainerRecord } from './record';
+import type { BoostedCpu, BoostRecord, ContainerRecord } from './record';
+import type { CpuLimits } from './resourcePolicy';
 import { matchesSelector } from './selector';
 
 /** Who would take a boost back. A boost that nobody could take back is not given. */
@@ -41,6 +47,8 @@ export interface BoostInput {
    * creation all the same (`Accept`); by default it gets it later, in place.
    */
   readonly preemption?: 'Avoid' | 'Accept';
+  /** What becomes of CPU limits where the boost does not say; `Raise` where left out. */
+  readonly cpuLimits?: CpuLimits;
   /** Epoch milliseconds; written into the record, nothing is decided on it. */
   readonly now: number;
 }
@@ -87,7 +95,7 @@ export type BoostDecision =
  * - the order of the boosts does not matter.
  */
 export function decideBoost(input: BoostInput): BoostDecision {
-  const { pod, namespace, boosts, limitRanges = [], quotas = [] } = input;
+  const { pod, namespace, boosts } = input;
   const facts = readPod(pod);
   const boost = selectBoost(facts, namespace, boosts);
   if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
@@ -101,12 +109,17 @@ export function decideBoost(input: BoostInput): BoostDecision {
   if (record !== undefined && record.containers.size > 0 && !tellsBoostedValues(record)) {
     return skip('BoostedByOther', { boost, patch: [] });
   }
-  const containers = boostContainers(facts, boost, record, {
-    limitRange: limitRanges.flatMap(readLimitRange),
-    quotas,
-  });
+  const containers = boostContainers(facts, boost, record, constraintsOf(boost, input));
   const application = { pod: facts, boost, ...containers, present: record, input };
   return containers.boosted.length === 0 ? skipContainers(application) : applyBoost(application);
+}
+
+function constraintsOf(boost: ValidBoost, input: BoostInput): CpuConstraints {
+  return {
+    limitRange: (input.limitRanges ?? []).flatMap(readLimitRange),
+    quotas: input.quotas ?? [],
+    cpuLimits: boost.cpuLimits ?? input.cpuLimits ?? 'Raise',
+  };
 }
 
 /** Whether the scheduler would get to see a larger request for which it may remove other pods. */
@@ -291,9 +304,9 @@ export function recordedContainers(
 
 /** Both originals are kept; of the boosted values only those that were set. */
 function recordedOf({ from, to }: BoostedContainer): ContainerRecord {
-  const boosted: CpuResources = {
+  const boosted: BoostedCpu = {
     ...(to.request === undefined || to.request === from.request ? {} : { request: to.request }),
-    ...(to.limit === undefined || to.limit === from.limit ? {} : { limit: to.limit }),
+    ...(to.limit === from.limit ? {} : { limit: to.limit ?? null }),
   };
   return { original: from, boosted };
 }
@@ -302,16 +315,25 @@ function cpuOperations(
   pod: PodFacts,
   container: { readonly index: number; readonly to: CpuResources },
 ): JsonPatchOperation[] {
-  const present = pod.containers[container.index]?.cpu ?? {};
-  const path = (list: string) =>
-    jsonPointer('spec', 'containers', container.index, 'resources', list, 'cpu');
-  const operation = (list: string, before: string | undefined, after: string | undefined) =>
-    after === undefined || sameQuantity(after, before)
-      ? []
-      : [{ op: 'replace', path: path(list), value: after } as const];
+  const present = pod.containers[container.index];
+  if (present === undefined) return [];
+  const operation = (
+    list: 'requests' | 'limits',
+    before: string | undefined,
+    after: string | undefined,
+  ): JsonPatchOperation[] => {
+    if (sameQuantity(after, before)) return [];
+    const listPath = jsonPointer('spec', 'containers', container.index, 'resources', list);
+    const path = `${listPath}/cpu`;
+    if (after === undefined) return [{ op: 'remove', path }];
+    if (before !== undefined) return [{ op: 'replace', path, value: after }];
+    return present[list] === undefined
+      ? [{ op: 'add', path: listPath, value: { cpu: after } }]
+      : [{ op: 'add', path, value: after }];
+  };
   return [
-    ...operation('requests', present.request, container.to.request),
-    ...operation('limits', present.limit, container.to.limit),
+    ...operation('requests', present.cpu.request, container.to.request),
+    ...operation('limits', present.cpu.limit, container.to.limit),
   ];
 }
 

@@ -105,7 +105,8 @@ export type RaiseDecision =
  * ```
  *
  * Guarantees:
- * - the values are those that decideBoost gives to the pod at its creation;
+ * - the values are those that decideBoost gives to the pod at its creation, but for a limit that it
+ *   would have removed, which is raised;
  * - a pod that carries a record is raised only if that says `Pending`, one that has had a boost never;
  * - a pod is raised only where its kubelet has taken it in: a larger pod might not be;
  * - every patch fails if the pod, or its record, has changed since.
@@ -248,7 +249,7 @@ type RaisedValues =
   | { readonly kind: 'Raise'; readonly containers: readonly BoostedContainer[] }
   | { readonly kind: 'Skip'; readonly code: SkipCode };
 
-/** What admission would give to the pod, all of whose CPU is its own. */
+/** What admission would give to the pod, all of whose CPU is its own; no limit is removed. */
 function raisedValues(
   pod: PodFacts,
   boost: ValidBoost,
@@ -258,7 +259,10 @@ function raisedValues(
   if (check !== undefined) return { kind: 'Skip', code: check.code };
   if (!matchesSelector(boost.selector, pod.labels)) return { kind: 'Skip', code: 'NoBoostMatches' };
   const limitRange = limitRanges.flatMap(readLimitRange);
-  const { boosted, skipped } = boostContainers(pod, boost, undefined, { limitRange, quotas });
+  // A resize cannot take a limit away.
+  const cpuLimits = boost.cpuLimits === 'Keep' ? 'Keep' : 'Raise';
+  const constraints = { limitRange, quotas, cpuLimits } as const;
+  const { boosted, skipped } = boostContainers(pod, boost, undefined, constraints);
   if (boosted.length === 0) return { kind: 'Skip', code: skipCodeOf(skipped) };
   const changes = boosted
     .flatMap((container) => changesOf(pod, container))

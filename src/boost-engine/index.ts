@@ -65,8 +65,8 @@ export type {
   StuckReason,
 } from './reasons';
 export { formatRecord, parseRecord } from './record';
-export type { BoostRecord, ContainerRecord, ParsedRecord, RecordState } from './record';
-export type { ResourcePolicy } from './resourcePolicy';
+export type { BoostedCpu, BoostRecord, ContainerRecord, ParsedRecord, RecordState } from './record';
+export type { CpuLimits, ResourcePolicy } from './resourcePolicy';
 export type { CpuChange } from './revertPatch';
 export { canonicalSelector, matchesSelector } from './selector';
 export type { Requirement, Selector } from './selector';

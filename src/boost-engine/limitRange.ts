@@ -144,6 +144,11 @@ export function addsDefaults(items: readonly LimitRangeItem[], pod: PodShape): b
   );
 }
 
+/** Whether LimitRanger would put a CPU limit back that was taken away from a container. */
+export function addsCpuLimit(items: readonly LimitRangeItem[]): boolean {
+  return items.some(({ type, defaultLimits }) => type === 'Container' && defaultLimits.has('cpu'));
+}
+
 function isMissing(
   resource: string,
   defaults: ReadonlyMap<string, string>,

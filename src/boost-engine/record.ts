@@ -23,8 +23,27 @@ export type RecordState = (typeof RECORD_STATES)[number];
 export interface ContainerRecord {
   /** What the container had before the boost. */
   readonly original: CpuResources;
-  /** What the boost set; a key that it left alone is absent. */
-  readonly boosted: CpuResources;
+  readonly boosted: BoostedCpu;
+}
+
+/** What the boost set; a key that it left alone is absent. */
+export interface BoostedCpu {
+  readonly request?: string;
+  /** Null where the boost removed the limit. */
+  readonly limit?: string | null;
+}
+
+/**
+ * Whether a limit that a boost removed is to come back: not one of zero, which means no limit at all,
+ * and none beside no request, of which the API server would make a request as well.
+ *
+ * A record that tells the originals only was written by google/kube-startup-cpu-boost, which removes
+ * limits too.
+ */
+export function lacksLimit(cpu: CpuResources, { original, boosted }: ContainerRecord): boolean {
+  if (cpu.limit !== undefined || cpu.request === undefined) return false;
+  const isRemoved = boosted.limit === null || !tellsBoosted(boosted);
+  return isRemoved && (parseQuantity(original.limit) ?? 0n) > 0n;
 }
 
 export interface BoostRecord {
@@ -52,7 +71,7 @@ export const MAX_RECORD_LENGTH = 64 * 1024;
 /** Longest record that is written: a later state and its reason must still fit. */
 export const MAX_WRITTEN_LENGTH = MAX_RECORD_LENGTH - 64;
 
-/** The four maps of a record, each from container name to CPU quantity. */
+/** The four maps of a record, each from container name to CPU quantity, or to null for a removed limit. */
 const MAPS = [
   'initCPURequests',
   'initCPULimits',
@@ -70,9 +89,9 @@ export function parseRecord(text: string): ParsedRecord {
   const fields = fieldsOf(json);
   const state = RECORD_STATES.find((known) => known === (fields.get('state') ?? 'Active'));
   if (state === undefined) return unreadable(`state is not one of ${RECORD_STATES.join(', ')}`);
-  const maps = new Map<MapName, ReadonlyMap<string, string>>();
+  const maps = new Map<MapName, ReadonlyMap<string, string | null>>();
   for (const name of MAPS) {
-    const quantities = readQuantities(fields.get(name));
+    const quantities = readQuantities(name, fields.get(name));
     if (quantities === undefined) return unreadable(`${name} is not a map of CPU quantities`);
     maps.set(name, quantities);
   }
@@ -93,7 +112,7 @@ export function parseRecord(text: string): ParsedRecord {
 /** Writes a record; keys without a value are left out, as google/kube-startup-cpu-boost does. */
 export function formatRecord(record: BoostRecord): string {
   const containers = [...record.containers];
-  const mapOf = (pick: (container: ContainerRecord) => string | undefined) => {
+  const mapOf = (pick: (container: ContainerRecord) => string | null | undefined) => {
     const entries = containers.flatMap(([name, container]) => {
       const text = pick(container);
       return text === undefined ? [] : [[name, text] as const];
@@ -118,9 +137,11 @@ export function formatRecord(record: BoostRecord): string {
  * google/kube-startup-cpu-boost, which keeps the originals only.
  */
 export function tellsBoostedValues(record: BoostRecord): boolean {
-  return [...record.containers.values()].some(
-    ({ boosted }) => boosted.request !== undefined || boosted.limit !== undefined,
-  );
+  return [...record.containers.values()].some(({ boosted }) => tellsBoosted(boosted));
+}
+
+export function tellsBoosted({ request, limit }: BoostedCpu): boolean {
+  return request !== undefined || limit !== undefined;
 }
 
 function unreadable(why: string): ParsedRecord {
@@ -135,11 +156,18 @@ function parseJson(text: string): unknown {
   }
 }
 
-function readQuantities(value: unknown): ReadonlyMap<string, string> | undefined {
+function readQuantities(
+  name: MapName,
+  value: unknown,
+): ReadonlyMap<string, string | null> | undefined {
   if (value === undefined || value === null) return new Map();
   if (!isObject(value)) return undefined;
-  const quantities = new Map<string, string>();
-  for (const [container, text] of Object.entries(value)) {
+  const quantities = new Map<string, string | null>();
+  for (const [container, text] of fieldsOf(value)) {
+    if (text === null && name === 'boostedCPULimits') {
+      quantities.set(container, text);
+      continue;
+    }
     const quantity = parseQuantity(text);
     if (typeof text !== 'string' || quantity === undefined || quantity < 0n) return undefined;
     quantities.set(container, text);
@@ -148,16 +176,20 @@ function readQuantities(value: unknown): ReadonlyMap<string, string> | undefined
 }
 
 function joinMaps(
-  maps: ReadonlyMap<MapName, ReadonlyMap<string, string>>,
+  maps: ReadonlyMap<MapName, ReadonlyMap<string, string | null>>,
 ): ReadonlyMap<string, ContainerRecord> {
   const names = new Set([...maps.values()].flatMap((quantities) => [...quantities.keys()]));
-  const at = (map: MapName, name: string) => maps.get(map)?.get(name);
+  const at = (map: MapName, name: string) => maps.get(map)?.get(name) ?? undefined;
+  const isRemoved = (name: string) => maps.get('boostedCPULimits')?.get(name) === null;
   return new Map(
     [...names].map((name) => [
       name,
       {
         original: cpuResources(at('initCPURequests', name), at('initCPULimits', name)),
-        boosted: cpuResources(at('boostedCPURequests', name), at('boostedCPULimits', name)),
+        boosted: {
+          ...cpuResources(at('boostedCPURequests', name), at('boostedCPULimits', name)),
+          ...(isRemoved(name) ? { limit: null } : {}),
+        },
       },
     ]),
   );

@@ -8,6 +8,17 @@ export type ResourcePolicy =
   | { readonly kind: 'PercentageIncrease'; readonly percent: number }
   | { readonly kind: 'FixedResources'; readonly requests: Quantity; readonly limits?: Quantity };
 
+export const CPU_LIMITS = ['Raise', 'Remove', 'Keep'] as const;
+
+/**
+ * What a boost does with the CPU limits of its containers:
+ * - `Raise`: they are raised as the requests are.
+ * - `Remove`: a container has none while it is boosted; where that is not possible they are raised.
+ *   Only at creation, since a resize cannot take a limit away ("resource limits cannot be removed").
+ * - `Keep`: they stay, and requests are raised below them.
+ */
+export type CpuLimits = (typeof CPU_LIMITS)[number];
+
 /** CPU of a container as quantities; a key that the container does not have is absent. */
 export interface CpuQuantities {
   readonly request?: Quantity;
@@ -21,13 +32,12 @@ export interface CpuQuantities {
  *   request or a limit again ("resource limits cannot be removed");
  * - a value is never lowered, and a limit of zero, which means no limit at all, stays.
  */
-export function applyPolicy(policy: ResourcePolicy, cpu: CpuQuantities): CpuQuantities {
-  return {
-    ...(cpu.request === undefined ? {} : { request: raise(policy, 'requests', cpu.request) }),
-    ...(cpu.limit === undefined
-      ? {}
-      : { limit: cpu.limit === 0n ? cpu.limit : raise(policy, 'limits', cpu.limit) }),
-  };
+function applyPolicy(policy: ResourcePolicy, cpu: CpuQuantities): CpuQuantities {
+  const { request, limit } = cpu;
+  return cpuQuantities(
+    request === undefined ? undefined : raise(policy, 'requests', request),
+    limit === undefined || limit === 0n ? limit : raise(policy, 'limits', limit),
+  );
 }
 
 function raise(policy: ResourcePolicy, key: 'requests' | 'limits', present: Quantity): Quantity {
@@ -39,6 +49,40 @@ function raise(policy: ResourcePolicy, key: 'requests' | 'limits', present: Quan
       return wanted === undefined || wanted <= present ? present : wanted;
     }
   }
+}
+
+/**
+ * The container's CPU with its boost.
+ *
+ * A limit is taken away only beside a request, since one alone would come back with a request of the
+ * same size; and one of zero is none.
+ */
+export function boostedCpu(
+  policy: ResourcePolicy,
+  cpu: CpuQuantities,
+  cpuLimits: CpuLimits,
+): CpuQuantities {
+  const { request, limit } = applyPolicy(policy, cpu);
+  switch (cpuLimits) {
+    case 'Raise':
+      return cpuQuantities(request, limit);
+    case 'Keep':
+      return cpuQuantities(request, cpu.limit);
+    case 'Remove': {
+      const isRemovable = request !== undefined && limit !== 0n;
+      return cpuQuantities(request, isRemovable ? undefined : limit);
+    }
+  }
+}
+
+export function cpuQuantities(
+  request: Quantity | undefined,
+  limit: Quantity | undefined,
+): CpuQuantities {
+  return {
+    ...(request === undefined ? {} : { request }),
+    ...(limit === undefined ? {} : { limit }),
+  };
 }
 
 /** The policy in a few characters for a table: `+100%`, or `2/3` for request and limit. */

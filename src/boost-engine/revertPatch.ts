@@ -6,7 +6,7 @@ import type { PodShape } from './limitRange';
 import type { ContainerFacts, PodFacts } from './pod';
 import { qosClassOf } from './qosClass';
 import { parseQuantity, sameQuantity } from './quantity';
-import { formatRecord } from './record';
+import { formatRecord, lacksLimit, tellsBoosted } from './record';
 import type { EndReason, RaiseCause } from './reasons';
 import type { BoostRecord, ContainerRecord, RecordState } from './record';
 
@@ -189,8 +189,7 @@ function withoutLimit(plan: ContainerPlan): ContainerPlan {
  * Whether one value goes back to its original.
  *
  * - nothing was recorded for it, or it is back already: keep;
- * - it is absent: only a limit that a boost removed can be, and it comes back where there is a
- *   request; a request is never given, and the API server would make one of a limit alone;
+ * - it is absent: a limit that the boost removed comes back, and a request is never given;
  * - it is a limit whose original is zero, which means no limit at all: no boost has raised that;
  * - the record tells what the boost set: it goes back if it is still just that;
  * - the record tells the originals only: it goes back if it is higher.
@@ -200,16 +199,19 @@ function withoutLimit(plan: ContainerPlan): ContainerPlan {
 function judge(
   resource: CpuChange['resource'],
   { cpu }: ContainerFacts,
-  { original, boosted }: ContainerRecord,
+  recorded: ContainerRecord,
 ): Judgement {
+  const { original, boosted } = recorded;
   const key = KEYS[resource];
   const [present, target] = [cpu[key], original[key]];
   if (target === undefined || sameQuantity(present, target)) return 'Keep';
+  if (present === undefined) {
+    return resource === 'limits' && lacksLimit(cpu, recorded) ? 'Revert' : 'Keep';
+  }
   const isUnlimited = resource === 'limits' && isZero(target);
-  if (present === undefined) return cpu.request === undefined || isUnlimited ? 'Keep' : 'Revert';
   if (!isAbove(present, target) || isUnlimited) return 'ChangedByOther';
-  const tellsBoosted = boosted.request !== undefined || boosted.limit !== undefined;
-  return !tellsBoosted || sameQuantity(present, boosted[key]) ? 'Revert' : 'ChangedByOther';
+  const isBoosted = sameQuantity(present, boosted[key] ?? undefined);
+  return isBoosted || !tellsBoosted(boosted) ? 'Revert' : 'ChangedByOther';
 }
 
 function isZero(text: string): boolean {

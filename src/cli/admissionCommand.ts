@@ -14,7 +14,7 @@ export async function startAdmissionProcess(
   const namespaces = new NamespaceWatcher({
     ...context,
     ...(lease === undefined ? {} : { controllerLease: lease }),
-    preemption: context.settings.preemption,
+    defaults: context.settings.boostDefaults,
   });
   await namespaces.start();
   const server = await startAdmission({

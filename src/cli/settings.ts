@@ -1,4 +1,5 @@
 /** Settings of the processes, from environment variables, checked before anything starts. */
+import type { BoostDefaults } from '../admission';
 import { LOG_LEVELS } from '../observability';
 import type { LeaseSettings } from '../kube';
 import type { ListenAddress, LogLevel } from '../observability';
@@ -26,7 +27,7 @@ export interface AdmissionSettings extends CommonSettings {
   readonly drainMs: number;
   /** How long no controller may have held the Lease; undefined where nobody looks at it. */
   readonly noControllerGraceMs: number | undefined;
-  readonly preemption: 'Avoid' | 'Accept';
+  readonly boostDefaults: BoostDefaults;
 }
 
 export interface ControllerSettings extends CommonSettings {
@@ -97,7 +98,6 @@ export type ParsedSettings<Settings> =
 const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   SECURE_METRICS: 'metrics are served over plain HTTP',
   HTTP2: 'webhooks are served over HTTP/1.1',
-  REMOVE_LIMITS: 'CPU limits are raised together with requests, never removed',
   VALIDATE_FEATURE_ENABLED: 'resizing in place is part of every supported Kubernetes version',
   ZAP_DEVELOPMENT: 'logs are always JSON',
 };
@@ -175,6 +175,7 @@ const admissionSchema = commonSchema.extend({
     what: 'seconds',
   }),
   ALLOW_PREEMPTION: yesOrNo('false'),
+  REMOVE_LIMITS: yesOrNo('false'),
 });
 
 const seconds = (byDefault: number, to: number) =>
@@ -255,7 +256,10 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
       values.NO_CONTROLLER_GRACE_SECONDS === 0
         ? undefined
         : values.NO_CONTROLLER_GRACE_SECONDS * 1_000,
-    preemption: values.ALLOW_PREEMPTION ? 'Accept' : 'Avoid',
+    boostDefaults: {
+      preemption: values.ALLOW_PREEMPTION ? 'Accept' : 'Avoid',
+      cpuLimits: values.REMOVE_LIMITS ? 'Remove' : 'Raise',
+    },
   }));
 }
 

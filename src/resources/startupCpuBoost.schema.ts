@@ -316,6 +316,12 @@ const spec = {
             },
           ],
         },
+        cpuLimits: {
+          description:
+            "What becomes of the containers' CPU limits: Raise raises them as the requests, Remove takes them away at creation and puts them back at the end of the boost, Keep leaves them. Where a limit cannot be removed (the pod's QoS class would change, a LimitRange gives CPU limits, the pod is raised in place) it is raised instead, and one that a ResourceQuota counts is kept. Unless set, the setting REMOVE_LIMITS decides between Raise and Remove.",
+          type: 'string',
+          enum: ['Raise', 'Remove', 'Keep'],
+        },
       },
     },
     durationPolicy,

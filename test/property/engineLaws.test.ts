@@ -21,6 +21,7 @@ import type {
   BoostDecision,
   BoostKnowledge,
   BoostRecord,
+  CpuLimits,
   JsonPatch,
   RevertDecision,
   RevertSettings,
@@ -32,6 +33,7 @@ import {
   boost,
   boosts,
   canonicalCpu,
+  cpuLimits,
   cpuShape,
   damaged,
   fixedPolicy,
@@ -128,7 +130,11 @@ describe('a boost', () => {
     fc.assert(
       fc.property(boostingPods, ([before, manifests]) => {
         const decision = admit(before, manifests);
-        reached.count(decision.kind, ...(decision.kind === 'Skip' ? [decision.code] : []));
+        reached.count(
+          decision.kind,
+          ...(decision.kind === 'Skip' ? [decision.code] : []),
+          ...(decision.patch.some(({ op }) => op === 'remove') ? ['limit removed'] : []),
+        );
         if (decision.kind !== 'Boost') return;
         const after = reverted(applied(before, decision.patch));
         expect(resourcesOf(after)).toEqual(resourcesOf(before));
@@ -137,7 +143,13 @@ describe('a boost', () => {
       }),
       runs(),
     );
-    reached.expectShares({ Boost: 0.2, Skip: 0.2, NoPolicy: 0.05, NoBoostMatches: 0.01 });
+    reached.expectShares({
+      Boost: 0.2,
+      'limit removed': 0.05,
+      Skip: 0.2,
+      NoPolicy: 0.05,
+      NoBoostMatches: 0.01,
+    });
   });
 
   // The API server calls a webhook again when another one has changed the pod; a second boost would be 4 times the CPU.
@@ -229,35 +241,42 @@ describe('a boost', () => {
       restartsOnResize: fc.constantFrom(false, false, true),
     });
     fc.assert(
-      fc.property(model, fc.oneof(percentPolicy, fixedPolicy), (shape, policy) => {
-        const { cpu, memoryRequest, memoryLimit, restartsOnResize } = shape;
-        const text = (mebibytes: number | undefined) =>
-          mebibytes === undefined ? undefined : `${mebibytes}Mi`;
-        const before = podWith({
-          name: 'app',
-          resources: {
-            requests: definedOnly({ cpu: cpuText(cpu.request), memory: text(memoryRequest) }),
-            limits: definedOnly({ cpu: cpuText(cpu.limit), memory: text(memoryLimit) }),
-          },
-          resizePolicy: restartsOnResize
-            ? [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }]
-            : [],
-        });
-        const expected = modelBoost(
-          { ...cpu, memoryRequest, memoryLimit, restartsOnResize },
-          modelOf(policy),
-        );
-        const decision = admit(before, [boostWith(policy)]);
-        const isRaised = expected.request !== cpu.request || expected.limit !== cpu.limit;
-        reached.count(decision.kind);
-        expect(decision.kind).toBe(isRaised ? 'Boost' : 'Skip');
-        expect(cpuOf(applied(before, decision.patch))).toEqual([
-          { name: 'app', request: nano(expected.request), limit: nano(expected.limit) },
-        ]);
-      }),
+      fc.property(
+        model,
+        fc.oneof(percentPolicy, fixedPolicy),
+        cpuLimits,
+        (shape, policy, limits) => {
+          const { cpu, memoryRequest, memoryLimit, restartsOnResize } = shape;
+          const text = (mebibytes: number | undefined) =>
+            mebibytes === undefined ? undefined : `${mebibytes}Mi`;
+          const before = podWith({
+            name: 'app',
+            resources: {
+              requests: definedOnly({ cpu: cpuText(cpu.request), memory: text(memoryRequest) }),
+              limits: definedOnly({ cpu: cpuText(cpu.limit), memory: text(memoryLimit) }),
+            },
+            resizePolicy: restartsOnResize
+              ? [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }]
+              : [],
+          });
+          const expected = modelBoost(
+            { ...cpu, memoryRequest, memoryLimit, restartsOnResize },
+            modelOf(policy),
+            limits ?? 'Raise',
+          );
+          const decision = admit(before, [boostWith(policy, limits)]);
+          const isRaised = expected.request !== cpu.request || expected.limit !== cpu.limit;
+          const isRemoved = cpu.limit !== undefined && expected.limit === undefined;
+          reached.count(decision.kind, ...(isRemoved ? ['removed'] : []));
+          expect(decision.kind).toBe(isRaised ? 'Boost' : 'Skip');
+          expect(cpuOf(applied(before, decision.patch))).toEqual([
+            { name: 'app', request: nano(expected.request), limit: nano(expected.limit) },
+          ]);
+        },
+      ),
       runs(),
     );
-    reached.expectShares({ Boost: 0.2, Skip: 0.2 });
+    reached.expectShares({ Boost: 0.2, Skip: 0.2, removed: 0.05 });
   });
 });
 
@@ -271,13 +290,16 @@ function podWith(container: JsonObject): JsonObject {
   return { metadata: { name: 'app' }, spec: { containers: [container] } };
 }
 
-function boostWith(policy: object): JsonObject {
+function boostWith(policy: object, limits?: CpuLimits): JsonObject {
   const matchContainers = { type: 'ExactName', value: 'app' };
   return {
     metadata: { name: 'boost', namespace: 'default' },
     selector: {},
     spec: {
-      resourcePolicy: { containerPolicies: [{ matchContainers, ...policy }] },
+      resourcePolicy: {
+        containerPolicies: [{ matchContainers, ...policy }],
+        ...(limits === undefined ? {} : { cpuLimits: limits }),
+      },
       durationPolicy: { podCondition: { type: 'Ready', status: 'True' } },
     },
   };
@@ -631,7 +653,7 @@ describe('the parts', () => {
   // Every process must read what any other has written.
   it('read the record that they wrote', () => {
     const cpu = fc.record(
-      { request: fc.constantFrom('1', '250m', '0'), limit: fc.constantFrom('2', '0.5') },
+      { request: fc.constantFrom('1', '250m', '0'), limit: fc.constantFrom('2', '0.5', null) },
       { requiredKeys: [] },
     );
     const containers = fc

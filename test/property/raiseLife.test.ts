@@ -23,7 +23,7 @@ import { applied, loweredContainers, raisedContainers } from '../support/engineL
 import { runs, Tally } from '../support/fuzzing';
 import { objectAt } from '../support/objectAt';
 import { secondOf } from '../support/podWorld';
-import { RAISE_SETTINGS, RaiseWorld } from '../support/raiseWorld';
+import { inPlace, RAISE_SETTINGS, RaiseWorld } from '../support/raiseWorld';
 
 const EVENTS: ReadonlyMap<string, (world: RaiseWorld) => void> = new Map(
   Object.entries({
@@ -92,6 +92,7 @@ const situation = fc
       spec: {
         ...objectAt(manifest, 'spec'),
         resourcePolicy: {
+          ...objectAt(objectAt(manifest, 'spec'), 'resourcePolicy'),
           containerPolicies: [{ matchContainers: { type: 'RegexName', value: '.*' }, ...policy }],
         },
       },
@@ -215,7 +216,7 @@ describe('a decision about a raise', () => {
         const admitted = decideBoost({
           pod: { ...created, spec },
           namespace: 'default',
-          boosts: manifests.map(compileBoost),
+          boosts: manifests.map(inPlace).map(compileBoost),
           now: NOON,
         });
         expect(readPod(raised).containers.map(({ cpu }) => cpu)).toEqual(

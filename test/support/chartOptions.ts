@@ -102,6 +102,7 @@ export const OPTIONS: Readonly<Record<string, JsonObject>> = {
       webhookDrainSeconds: 15,
       noControllerGraceSeconds: 0,
       allowPreemption: true,
+      removeLimits: true,
       leaseDurationSeconds: 15,
       leaseRenewDeadlineSeconds: 10,
       leaseRetrySeconds: 2,

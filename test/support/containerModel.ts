@@ -16,11 +16,17 @@ export type ModelPolicy =
 
 type Cpu = Pick<ModelContainer, 'request' | 'limit'>;
 
+export type ModelLimits = 'Raise' | 'Remove' | 'Keep';
+
 /** What the container has after admission. */
-export function modelBoost(container: ModelContainer, policy: ModelPolicy): Cpu {
+export function modelBoost(
+  container: ModelContainer,
+  policy: ModelPolicy,
+  limits: ModelLimits,
+): Cpu {
   const before: Cpu = { request: container.request, limit: container.limit };
   if (container.restartsOnResize) return before;
-  const after: Cpu =
+  const raised: Cpu =
     'percent' in policy
       ? {
           request: increased(container.request, policy.percent),
@@ -30,10 +36,20 @@ export function modelBoost(container: ModelContainer, policy: ModelPolicy): Cpu 
           request: atLeast(container.request, policy.requests),
           limit: atLeast(container.limit, policy.limits),
         };
-  const isInvalid =
-    after.request !== undefined && after.limit !== undefined && after.request > after.limit;
-  const changesClass = isGuaranteed(container, before) !== isGuaranteed(container, after);
-  return isInvalid || changesClass ? before : after;
+  const tried = {
+    Raise: [raised],
+    Keep: [{ ...raised, limit: container.limit }],
+    Remove: [...(container.limit === 0 ? [] : [{ ...raised, limit: undefined }]), raised],
+  }[limits];
+  return tried.find((after) => isPossible(container, after)) ?? before;
+}
+
+/** The request is not above the limit, none of both alone went, and the class stays. */
+function isPossible(container: ModelContainer, after: Cpu): boolean {
+  if (after.request !== undefined && after.limit !== undefined && after.request > after.limit) {
+    return false;
+  }
+  return classOf(container, container) === classOf(container, after);
 }
 
 function increased(value: number | undefined, percent: number): number | undefined {
@@ -44,12 +60,9 @@ function atLeast(value: number | undefined, wanted: number | undefined): number 
   return value === undefined ? undefined : Math.max(value, wanted ?? 0);
 }
 
-/** A container with CPU is Burstable if it is not Guaranteed. */
-function isGuaranteed({ memoryRequest, memoryLimit }: ModelContainer, cpu: Cpu): boolean {
-  return (
-    cpu.request !== undefined &&
-    cpu.request === cpu.limit &&
-    memoryRequest !== undefined &&
-    memoryRequest === memoryLimit
-  );
+function classOf({ memoryRequest, memoryLimit }: ModelContainer, cpu: Cpu): string {
+  const values = [cpu.request, cpu.limit, memoryRequest, memoryLimit];
+  if (!values.some((value) => value !== undefined && value > 0)) return 'BestEffort';
+  const hasBoth = cpu.request === cpu.limit && memoryRequest === memoryLimit;
+  return hasBoth && Boolean(cpu.limit) && Boolean(memoryLimit) ? 'Guaranteed' : 'Burstable';
 }

@@ -8,6 +8,7 @@ import {
   readPod,
   SKIPPED_KEY,
 } from '../../src/boost-engine';
+import type { CpuLimits } from '../../src/boost-engine';
 import type { JsonObject } from '../../src/kube';
 
 /** Every generated time lies within an hour of this moment. */
@@ -242,6 +243,14 @@ const time = fc
   .integer({ min: -30 * MINUTE, max: 0 })
   .map((offset) => `${new Date(NOON + offset).toISOString().slice(0, 19)}Z`);
 
+export const cpuLimits = fc.option(
+  fc.constantFrom<CpuLimits>('Raise', 'Remove', 'Remove', 'Keep'),
+  {
+    nil: undefined,
+    freq: 2,
+  },
+);
+
 /** A StartupCPUBoost that selects often. */
 export const boost: fc.Arbitrary<JsonObject> = fc
   .record({
@@ -249,6 +258,7 @@ export const boost: fc.Arbitrary<JsonObject> = fc
     creationTimestamp: fc.oneof(time, fc.constantFrom('2026-06-01T11:00:00Z')),
     selector,
     containerPolicies: fc.array(containerPolicy, { minLength: 1, maxLength: 3 }),
+    cpuLimits,
     durationPolicy,
   })
   .map((parts) => ({
@@ -263,7 +273,10 @@ export const boost: fc.Arbitrary<JsonObject> = fc
     },
     selector: parts.selector,
     spec: {
-      resourcePolicy: { containerPolicies: parts.containerPolicies },
+      resourcePolicy: {
+        containerPolicies: parts.containerPolicies,
+        ...(parts.cpuLimits === undefined ? {} : { cpuLimits: parts.cpuLimits }),
+      },
       durationPolicy: parts.durationPolicy,
     },
   }));
@@ -280,12 +293,15 @@ function boostList(minLength: number): fc.Arbitrary<JsonObject[]> {
   });
 }
 
-const cpuMap = fc.dictionary(
+const recordedCpu = fc.oneof(
+  milli.map(canonicalCpu),
+  fc.constantFrom('0', '500u', '0.25', '1.5', '1e1', '100', '1k', '9Ei'),
+);
+const cpuMap = fc.dictionary(fc.constantFrom(...CONTAINER_NAMES), recordedCpu);
+/** Null says that the limit was removed. */
+const boostedLimits = fc.dictionary(
   fc.constantFrom(...CONTAINER_NAMES),
-  fc.oneof(
-    milli.map(canonicalCpu),
-    fc.constantFrom('0', '500u', '0.25', '1.5', '1e1', '100', '1k', '9Ei'),
-  ),
+  fc.option(recordedCpu, { nil: null, freq: 2 }),
 );
 
 /** A record as a stranger could write it: it can be read, and says anything. */
@@ -296,7 +312,7 @@ export const forgedRecord: fc.Arbitrary<JsonObject> = fc.record(
     initCPURequests: cpuMap,
     initCPULimits: cpuMap,
     boostedCPURequests: cpuMap,
-    boostedCPULimits: cpuMap,
+    boostedCPULimits: boostedLimits,
   },
   { requiredKeys: [] },
 );

@@ -69,9 +69,15 @@ const maximumAlone = fc
   .constantFrom('500m', '1', '2', '4', '8')
   .map((cpu) => [{ spec: { limits: [{ type: 'Container', max: { cpu } }] } }]);
 
+/** A limit that LimitRanger puts on every container without one, on every change. */
+const defaultAlone = fc
+  .constantFrom({ cpu: '64' }, { cpu: '64' }, { memory: '1Gi' })
+  .map((list) => [{ spec: { limits: [{ type: 'Container', default: list }] } }]);
+
 export const limitRanges: Arbitrary<JsonObject[]> = fc.oneof(
   fc.constant<JsonObject[]>([]),
   maximumAlone,
+  defaultAlone,
   fc.array(
     fc
       .array(limitRangeItem, { minLength: 1, maxLength: 2 })

@@ -42,7 +42,8 @@ export class RaiseWorld {
   /** Kinds of the decisions, for a share of each. */
   readonly kinds: string[] = [];
   readonly #original: ReadonlyMap<string, number | undefined>;
-  readonly #boosted: ReadonlyMap<string, number | undefined>;
+  readonly #admitted: ReadonlyMap<string, number | undefined>;
+  readonly #raised: ReadonlyMap<string, number | undefined>;
   readonly #qosClass: string;
   #absentSince = NOON;
   #waitingSince: number | undefined;
@@ -62,12 +63,13 @@ export class RaiseWorld {
   constructor(created: JsonObject, boost: JsonObject, admission: 'Called' | 'Down') {
     this.boost = boost;
     const boosts = [compileBoost(boost)];
-    const decision = (pod: JsonObject) =>
-      decideBoost({ pod, namespace: 'default', boosts, now: NOON });
+    const after = (pod: JsonObject, by = boosts) =>
+      applied(pod, decideBoost({ pod, namespace: 'default', boosts: by, now: NOON }).patch);
     const withoutPriority = { ...created, spec: { ...objectAt(created, 'spec'), priority: 0 } };
     this.#original = valuesOf(created);
-    this.#boosted = valuesOf(applied(withoutPriority, decision(withoutPriority).patch));
-    const admitted = admission === 'Called' ? applied(created, decision(created).patch) : created;
+    this.#admitted = valuesOf(after(withoutPriority));
+    this.#raised = valuesOf(after(withoutPriority, [compileBoost(inPlace(boost))]));
+    const admitted = admission === 'Called' ? after(created) : created;
     this.pod = {
       ...admitted,
       metadata: {
@@ -227,7 +229,7 @@ export class RaiseWorld {
         expect(this.isTakenIn).toBe(true);
         expect(this.#wasDone).toBe(false);
         expect(valuesOf(before)).toEqual(this.#original);
-        expect(valuesOf(after)).toEqual(this.#boosted);
+        expect(valuesOf(after)).toEqual(this.#raised);
       } else {
         expect(valuesOf(after)).toEqual(this.#original);
       }
@@ -240,7 +242,7 @@ export class RaiseWorld {
 
   #expectLegal(): void {
     const values = valuesOf(this.pod);
-    expect([this.#original, this.#boosted]).toContainEqual(values);
+    expect([this.#original, this.#admitted, this.#raised]).toContainEqual(values);
     expect(this.#classNow()).toBe(this.#qosClass);
     expect(this.raises).toBeLessThanOrEqual(1);
     const { annotations } = readPod(this.pod);
@@ -267,4 +269,12 @@ export class RaiseWorld {
       },
     };
   }
+}
+
+/** The boost as a pod gets it that is there: a resize cannot take a limit away, so it is raised. */
+export function inPlace(boost: JsonObject): JsonObject {
+  const spec = objectAt(boost, 'spec');
+  const resourcePolicy = objectAt(spec, 'resourcePolicy');
+  const cpuLimits = resourcePolicy.cpuLimits === 'Keep' ? 'Keep' : 'Raise';
+  return { ...boost, spec: { ...spec, resourcePolicy: { ...resourcePolicy, cpuLimits } } };
 }

@@ -39,21 +39,42 @@ function boostOneByOne(boost: JsonObject, situation: SimpleSituation): SimpleAns
   const isRefusedAnyway = !simpleLimitRangeAllows(limitRanges, containers, initContainers);
   const codes: string[] = [];
   for (const container of containers) {
-    const policy = policyOf(boost, container.name);
-    const wanted = policy === undefined ? container : raised(container, policy);
-    const held = withHeld(container, wanted, tracked);
-    const next = containers.map((other) => (other.name === container.name ? held : other));
-    const isHeld = held.request !== wanted.request || held.limit !== wanted.limit;
-    const trial = {
-      changesQos: simpleQos([...next, ...initContainers]) !== qos,
-      isRefused: isRefusedAnyway || !simpleLimitRangeAllows(limitRanges, next, initContainers),
-    };
-    const problem = policy === undefined ? 'NoPolicy' : containerCode(container, held, trial);
-    if (problem === undefined) containers = next;
-    else codes.push(isHeld && QUOTA_EXPLAINS.has(problem) ? 'QuotaPresent' : problem);
+    const trials = waysFor(boost, container, limitRanges).map((wanted) => {
+      const held = withHeld(container, wanted, tracked);
+      const next = containers.map((other) => (other.name === container.name ? held : other));
+      const isHeld = held.request !== wanted.request || held.limit !== wanted.limit;
+      const trial = {
+        changesQos: simpleQos([...next, ...initContainers]) !== qos,
+        isRefused: isRefusedAnyway || !simpleLimitRangeAllows(limitRanges, next, initContainers),
+      };
+      const code = containerCode(container, held, trial);
+      return { next, code: isHeld && QUOTA_EXPLAINS.has(code ?? '') ? 'QuotaPresent' : code };
+    });
+    const possible = trials.find(({ code }) => code === undefined);
+    if (possible === undefined) codes.push(trials.at(-1)?.code ?? 'NoPolicy');
+    else containers = possible.next;
   }
   if (codes.length < containers.length) return { kind: 'Boost', boost: nameOf(boost), containers };
   return { kind: 'Skip', code: codes.find((each) => each !== 'NoPolicy') ?? 'NoPolicy' };
+}
+
+/** What the boost would make of the container, the best first; nothing without a policy. */
+function waysFor(
+  boost: JsonObject,
+  container: SimpleContainer,
+  limitRanges: readonly JsonObject[],
+): readonly SimpleContainer[] {
+  const policy = policyOf(boost, container.name);
+  if (policy === undefined) return [];
+  const wanted = raised(container, policy);
+  const { cpuLimits } = objectAt(objectAt(boost, 'spec'), 'resourcePolicy');
+  if (cpuLimits === 'Keep') return [{ ...wanted, limit: container.limit }];
+  const items = limitRanges.flatMap((range) => listAt(objectAt(range, 'spec'), 'limits'));
+  const givesLimit = items.some(
+    (item) => item.type === 'Container' && objectAt(item, 'default').cpu !== undefined,
+  );
+  const canGo = cpuLimits === 'Remove' && !givesLimit && container.request !== undefined;
+  return canGo && Boolean(container.limit) ? [{ ...wanted, limit: undefined }, wanted] : [wanted];
 }
 
 /** What a quota counts stays. */

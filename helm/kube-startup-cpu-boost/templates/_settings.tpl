@@ -5,7 +5,7 @@ case: mgrCheckInterval is MGR_CHECK_INTERVAL.
 
 {{- define "startup-cpu-boost.settingsOf" -}}
 both: [zapLogLevel]
-admission: [webhookDrainSeconds, noControllerGraceSeconds, allowPreemption]
+admission: [webhookDrainSeconds, noControllerGraceSeconds, allowPreemption, removeLimits]
 controller:
   - leaseDurationSeconds
   - leaseRenewDeadlineSeconds

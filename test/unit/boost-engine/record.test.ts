@@ -85,6 +85,7 @@ describe('parseRecord', () => {
     ['{"initCPULimits":{"app":null}}', 'initCPULimits'],
     ['{"initCPULimits":{"app":["1"]}}', 'initCPULimits'],
     ['{"boostedCPURequests":{"app":""}}', 'boostedCPURequests'],
+    ['{"boostedCPURequests":{"app":null}}', 'boostedCPURequests'],
     ['{"boostedCPULimits":{"app":"lots"}}', 'boostedCPULimits'],
     ['{"initCPURequests":{"app":"-1"}}', 'initCPURequests'],
   ])('cannot read %s', (text, why) => {

@@ -61,7 +61,7 @@ describe('settings', () => {
       webhookAddress: { host: undefined, port: 9443 },
       certificates: { mode: 'self-managed', servingSecret: 'startup-cpu-boost-serving' },
       drainMs: 10_000,
-      preemption: 'Avoid',
+      boostDefaults: { preemption: 'Avoid', cpuLimits: 'Raise' },
       noControllerGraceMs: 600_000,
     });
   });
@@ -78,7 +78,8 @@ describe('settings', () => {
       'a',
       'b',
     ]);
-    expect(admission({ ALLOW_PREEMPTION: 'true' }).preemption).toBe('Accept');
+    expect(admission({ ALLOW_PREEMPTION: 'true' }).boostDefaults.preemption).toBe('Accept');
+    expect(admission({ REMOVE_LIMITS: 'true' }).boostDefaults.cpuLimits).toBe('Remove');
   });
 
   it('take an empty variable for one that is not set', () => {
@@ -192,11 +193,11 @@ describe('settings', () => {
   });
 
   it("say that a variable of upstream's has no effect, and why", () => {
-    const parsed = parseControllerSettings({ REMOVE_LIMITS: 'true' });
+    const parsed = parseControllerSettings({ HTTP2: 'true' });
     expect(parsed).toMatchObject({
       kind: 'Settings',
       warnings: [
-        'REMOVE_LIMITS has no effect: CPU limits are raised together with requests, never removed',
+        'HTTP2 has no effect: webhooks are served over HTTP/1.1',
       ],
     });
   });
