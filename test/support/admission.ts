@@ -1,7 +1,7 @@
 /** The webhooks in this process, called by a real API server. */
 import { expect } from '@jest/globals';
 import { NamespaceWatcher, startAdmission } from '../../src/admission';
-import type { NamespaceView } from '../../src/admission';
+import type { BoostDefaults, NamespaceView } from '../../src/admission';
 import {
   LIMIT_RANGES,
   PODS,
@@ -29,14 +29,17 @@ export interface RunningAdmission {
 }
 
 /** Wired as src/cli/admissionCommand.ts does, on a free port. Nobody calls it before `serveWith`. */
-export async function runAdmission(controlPlane: ControlPlane): Promise<RunningAdmission> {
+export async function runAdmission(
+  controlPlane: ControlPlane,
+  defaults: BoostDefaults = {},
+): Promise<RunningAdmission> {
   const kubeConfig = loadKubeConfig({ kind: 'File', path: controlPlane.kubeconfigPath });
   const clock = systemClock();
   const client = createKubeClient(kubeConfig, { clock });
   const logger = createLogger('silent', {});
   const metrics = createMetrics();
   const certificate = await aCertificate();
-  const namespaces = new NamespaceWatcher({ kubeConfig, client, clock, logger });
+  const namespaces = new NamespaceWatcher({ kubeConfig, client, clock, logger, defaults });
   await namespaces.start();
   const admission = await startAdmission({
     namespaces,
