@@ -53,6 +53,12 @@ function withExpressions(...matchExpressions: readonly unknown[]): Manifest {
   return boost({ selector: { matchExpressions } });
 }
 
+function withCpuLimits(cpuLimits: unknown): Manifest {
+  return boost({
+    spec: spec({ resourcePolicy: { containerPolicies: [{ ...byName, ...double }], cpuLimits } }),
+  });
+}
+
 function withPolicies(...containerPolicies: readonly unknown[]): Manifest {
   return boost({ spec: spec({ resourcePolicy: { containerPolicies } }) });
 }
@@ -152,6 +158,10 @@ const accepted: readonly (readonly [string, Manifest])[] = [
     ),
   ],
 
+  ...['Raise', 'Remove', 'Keep'].map((word): [string, Manifest] => [
+    `cpuLimits ${word}`,
+    withCpuLimits(word),
+  ]),
   [
     '100 policies',
     withPolicies(
@@ -221,6 +231,7 @@ const LIMITS_BELOW = 'limits must not be lower than requests';
 const DURATION = 'at least one of fixedDuration and podCondition must be set';
 const MINUTES = 'value must be at most 1440 when unit is Minutes: a boost lasts at most a day';
 
+const cpuLimits = 'spec.resourcePolicy.cpuLimits';
 const policies = 'spec.resourcePolicy.containerPolicies';
 const policy = `${policies}[0]`;
 const expression = 'selector.matchExpressions[0]';
@@ -392,6 +403,9 @@ const refused: readonly (readonly [string, Manifest, string, string])[] = [
     REQUIRED,
   ],
   ['no containerPolicies', boost({ spec: spec({ resourcePolicy: {} }) }), policies, REQUIRED],
+  ['cpuLimits in small letters', withCpuLimits('remove'), cpuLimits, 'supported values: "Raise"'],
+  ['cpuLimits that are empty', withCpuLimits(''), cpuLimits, 'supported values: "Raise"'],
+  ['cpuLimits as a truth value', withCpuLimits(true), cpuLimits, 'must be of type string'],
   ['an empty list of policies', withPolicies(), policies, 'should have at least 1 items'],
   [
     '101 policies',

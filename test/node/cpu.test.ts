@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { SKIPPED_KEY } from '../../src/boost-engine';
 import { STARTUP_CPU_BOOSTS } from '../../src/kube';
-import type { ResourceRef } from '../../src/kube';
+import type { JsonObject, ResourceRef } from '../../src/kube';
 import { aBoost } from '../support/builders';
 import type { ResourceLists } from '../support/builders';
 import { eventually } from '../support/eventually';
@@ -60,12 +60,13 @@ afterEach(async () => {
   await cluster.removeNamespace(namespace);
 });
 
-async function createBoost(): Promise<void> {
+async function createBoost(resourcePolicy: JsonObject = {}): Promise<void> {
   const policy = {
     matchContainers: { type: 'RegexName', value: '.*' },
     percentageIncrease: { value: 100 },
   };
-  const boost = aBoost({ namespace, containerPolicies: [policy] });
+  const spec = { resourcePolicy: { containerPolicies: [policy], ...resourcePolicy } };
+  const boost = aBoost({ namespace, spec });
   await cluster.client.create({ ...STARTUP_CPU_BOOSTS, namespace }, boost);
 }
 
@@ -105,6 +106,30 @@ describe('on a real node', () => {
       });
     },
   );
+
+  it('a limit that its boost removes is gone from the cgroups, and put back without a restart', async () => {
+    await createBoost({ cpuLimits: 'Remove' });
+    const pod = await StartingPod.create(cluster, {
+      ...{ namespace, name: 'unlimited' },
+      resources: { requests: { cpu: '100m' }, limits: { cpu: '300m' } },
+    });
+    const container = await pod.running();
+    const during = await pod.cgroups();
+    expectCpu(during.container, 200, undefined);
+    expectCpu(during.pod, 200, undefined);
+
+    await pod.letReady();
+    await pod.unmarked();
+    await eventually(async () => {
+      const after = await pod.cgroups();
+      expectCpu(after.container, 100, 300);
+      expectCpu(after.pod, 100, 300);
+    }, NODE_PATIENCE_MS);
+    expect(statusOf(await pod.stored())).toMatchObject({
+      containerID: container,
+      restartCount: 0,
+    });
+  });
 
   it('a pod that runs before its boost is raised and taken back within the life of its container', async () => {
     const resources = { requests: { cpu: '100m' }, limits: { cpu: '250m' } };
