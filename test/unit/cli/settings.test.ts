@@ -196,9 +196,7 @@ describe('settings', () => {
     const parsed = parseControllerSettings({ HTTP2: 'true' });
     expect(parsed).toMatchObject({
       kind: 'Settings',
-      warnings: [
-        'HTTP2 has no effect: webhooks are served over HTTP/1.1',
-      ],
+      warnings: ['HTTP2 has no effect: webhooks are served over HTTP/1.1'],
     });
   });
 });
