@@ -7,13 +7,21 @@ import { ensureDependencies } from './lib/dependencies.mjs';
 import { Failure, main, must, root, run, say } from './lib/processes.mjs';
 import { verifySupplyChain } from './lib/supplyChain.mjs';
 
-const generatedPaths = ['crds', 'docs/api.md', 'helm/kube-startup-cpu-boost/README.md'];
+const generatedPaths = [
+  'crds',
+  'docs/api.md',
+  'docs/reasons.md',
+  'helm/kube-startup-cpu-boost/README.md',
+];
 
 const tasks = {
   lint: ['ESLint, Prettier and the layers of src/', lint],
   typecheck: ['TypeScript, without writing anything', typecheck],
   format: ['Prettier, writing', () => tool('prettier', ['--write', '.'])],
-  generate: ["crds/, docs/api.md and the table in the chart's README from their sources", generate],
+  generate: [
+    "crds/, docs/api.md, docs/reasons.md and the table in the chart's README from their sources",
+    generate,
+  ],
   build: ['dist/: the bundle and the library', buildAll],
   verify: [
     'lint, typecheck, generated files up to date, dependencies as listed, packed library works',

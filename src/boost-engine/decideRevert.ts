@@ -21,6 +21,8 @@ export type BoostKnowledge =
   | { readonly kind: 'Present'; readonly boost: CompiledBoost }
   /** Missing from a complete list; `since` is the epoch millisecond at which the caller saw that. */
   | { readonly kind: 'Absent'; readonly since: number }
+  /** A person wants every boost to end, whatever it says. */
+  | { readonly kind: 'Unwanted' }
   /** The list is not complete yet, or could not be read: nothing is reverted for absence. */
   | { readonly kind: 'Unknown' };
 
@@ -252,6 +254,8 @@ function endOfBoost(pod: PodFacts, { boost, now, settings }: RevertInput): Boost
   switch (boost.kind) {
     case 'Present':
       return boostEnd(pod, durationOf(boost.boost), settings, now);
+    case 'Unwanted':
+      return { kind: 'Ended', reason: 'RevertAll' };
     case 'Unknown':
       return boostEnd(pod, undefined, settings, now);
     case 'Absent': {

@@ -70,6 +70,7 @@ export const END_REASONS = {
   NoRoomOnNode: 'the node has no room for the raise',
   NotRaised: 'boosts that were still to come have been switched off',
   BoostDeleted: 'the boost was deleted',
+  RevertAll: 'revert-all has ended every boost',
   LabelRemoved: "the boost's label was taken off the pod",
   PodFinished: 'the pod has finished',
   AlreadyOriginal: 'nothing of the boost is left on the pod',

@@ -108,15 +108,30 @@ function controllerCheck({ client, namespace, lease: name }: CheckOptions): Chec
   return {
     name: 'controller',
     look: async () => {
-      const lease = await client.get({ ...LEASES, namespace, name });
+      const lease = await found(client.get({ ...LEASES, namespace, name }));
+      if (lease === undefined) {
+        return `no Lease ${namespace}/${name}: POD_NAMESPACE has to be the namespace of the installation`;
+      }
       const holder = textOf(fieldsOf(lease.spec).get('holderIdentity')) ?? '';
       if (holder === '') return `nobody holds the Lease ${namespace}/${name}`;
       const version = identityOf(lease)?.resourceVersion;
-      const isRenewed = seen !== undefined && seen !== version;
+      const before = seen;
       seen = version;
-      return isRenewed ? undefined : `${holder} does not renew the Lease ${namespace}/${name}`;
+      if (before === undefined) return `${holder} is to renew the Lease ${namespace}/${name}`;
+      return before === version
+        ? `${holder} does not renew the Lease ${namespace}/${name}`
+        : undefined;
     },
   };
+}
+
+async function found(object: Promise<JsonObject>): Promise<JsonObject | undefined> {
+  try {
+    return await object;
+  } catch (error) {
+    if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
+    throw error;
+  }
 }
 
 function caBundlesOf(configuration: JsonObject): readonly string[] {

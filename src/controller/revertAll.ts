@@ -131,11 +131,11 @@ export class RevertAll {
         pod: () => undefined,
         limitRangesIn: (namespace) => this.#limitRanges.get(namespace) ?? [],
       },
-      boosts: { knowledgeFor: () => ({ kind: 'Absent', since: 0 }) },
+      boosts: { knowledgeFor: () => ({ kind: 'Unwanted' }) },
       stuckPods: this.#stuckPods,
       raising: () => 'Off',
       onRaise: () => undefined,
-      // The boost counts as deleted since 1970, so no other time matters.
+      // A boost that nobody wants ends now, so no time matters.
       settings: { ...settings, boostDeletedGraceMs: 0, maximumBoostMs: 0, unschedulableGraceMs: 0 },
     });
     this.#queue = new WorkQueue({

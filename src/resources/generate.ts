@@ -1,10 +1,11 @@
-/** Writes the files that are derived from the schema: `npm run generate`. */
+/** Writes the files that are derived from the schema and the reasons: `npm run generate`. */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { apiReference } from './apiReference';
 import { customResourceDefinition } from './customResourceDefinition';
+import { reasonReference } from './reasonReference';
 
 /**
  * The files as they should be: path from the repository's root -> content. The same source always
@@ -17,6 +18,7 @@ export function generatedFiles(root: string): ReadonlyMap<string, string> {
   return new Map([
     ['crds/autoscaling.x-k8s.io_startupcpuboosts.yaml', customResourceDefinitionYaml()],
     ['docs/api.md', apiReference(example)],
+    ['docs/reasons.md', reasonReference()],
   ]);
 }
 

@@ -361,7 +361,9 @@ const status = {
     ),
     boostedPods: count('Pods that were boosted so far. At least, and never going down.'),
     revertedPods: count('How many of boostedPods have their original CPU back, or are gone.'),
-    stuckPods: count('Pods whose CPU should go back and could not; events on the pods say why.'),
+    stuckPods: count(
+      "Pods whose CPU should go back and could not; the controller's log and the metric startup_cpu_boost_stuck_pods say why.",
+    ),
     policy: {
       description:
         'The resource policies in short: +100% for a percentage, 2/3 for fixed requests and limits; separated by commas.',

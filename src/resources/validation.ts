@@ -48,6 +48,7 @@ export function reviewBoost({
           ...deprecations,
           ...impossibleNameWarnings(compiled),
           ...shadowWarnings(compiled),
+          ...unknownConditionWarnings(compiled),
           ...emptySelectorWarnings(compiled),
           ...overlapWarnings(compiled, others),
         ],
@@ -121,6 +122,28 @@ function shadows(earlier: ContainerMatcher, later: ContainerMatcher): boolean {
         (CATCH_ALL.has(earlier.pattern) || earlier.pattern === later.pattern)
       );
   }
+}
+
+/** Those that Kubernetes sets on pods by itself. */
+const POD_CONDITIONS = new Set([
+  'PodScheduled',
+  'PodReadyToStartContainers',
+  'Initialized',
+  'ContainersReady',
+  'Ready',
+  'DisruptionTarget',
+  'PodResizePending',
+  'PodResizeInProgress',
+]);
+
+/** A condition of somebody's own has a domain in its name; without one it is most likely misspelt. */
+function unknownConditionWarnings({ duration }: ValidBoost): string[] {
+  const type = duration.podCondition?.type;
+  if (type === undefined || type.includes('/') || POD_CONDITIONS.has(type)) return [];
+  const end = duration.fixed === undefined ? 'MAXIMUM_BOOST_SECONDS' : 'fixedDuration';
+  return [
+    `spec.durationPolicy.podCondition.type: Kubernetes sets no condition ${JSON.stringify(type)} by itself; unless somebody else does, the boost ends by ${end} only`,
+  ];
 }
 
 /** The schema's bound, kept for callers that the schema does not stand before. */

@@ -1,7 +1,7 @@
 /** revert-all: whatever goes on meanwhile, no pod stays boosted, and what cannot be reverted is told. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { BOOST_KEY, readPod } from '../../src/boost-engine';
+import { BOOST_KEY, ENDED_KEY, readPod } from '../../src/boost-engine';
 import { PODS } from '../../src/kube';
 import type { JsonObject } from '../../src/kube';
 import { aBoost, aPod } from '../support/builders';
@@ -197,6 +197,7 @@ describe('revert-all without a controller', () => {
     await policy.remove();
     expect((await run('--keep-boosting')).code).toBe(0);
     await expectReverted(refused);
+    expect((await world.read(refused)).annotations?.get(ENDED_KEY)).toBe('RevertAll');
   });
 
   it('tells which record cannot be read', async () => {

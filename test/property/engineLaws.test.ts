@@ -333,6 +333,7 @@ function modelOf(policy: Policy): ModelPolicy {
 }
 
 const knowledge = fc.oneof(
+  fc.constant<BoostKnowledge>({ kind: 'Unwanted' }),
   {
     weight: 3,
     arbitrary: boost.map((manifest): BoostKnowledge => ({

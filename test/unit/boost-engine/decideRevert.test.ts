@@ -167,6 +167,7 @@ describe('a boosted pod', () => {
       SCHEDULED + 10 * SECOND,
       resize('BoostDeleted', SCHEDULED + 10 * SECOND),
     ],
+    ['wanted by nobody any more', { kind: 'Unwanted' }, SCHEDULED, resize('RevertAll')],
     ['not known', UNKNOWN, SCHEDULED + MINUTE, wait(SCHEDULED + MAXIMUM)],
     ['not known, at the maximum', UNKNOWN, SCHEDULED + MAXIMUM, resize('MaximumElapsed')],
   ])('whose boost is %s', (_what, boost, now, expected) => {

@@ -6,6 +6,7 @@ import { reviewBoost } from '../../../src/resources';
 import type {
   StartupCPUBoost,
   StartupCPUBoostContainerPolicy,
+  StartupCPUBoostDurationPolicy,
   StartupCPUBoostSelector,
 } from '../../../src/resources';
 
@@ -140,6 +141,27 @@ describe('warnings about the selector', () => {
   });
 });
 
+describe('warnings about the pod condition', () => {
+  const condition = (type: string, more: StartupCPUBoostDurationPolicy = {}) =>
+    warnings({ duration: { podCondition: { type, status: 'True' }, ...more } });
+
+  it.each([['Redy'], ['ready'], ['Warm']])('name the end of a boost until %s', (type) => {
+    expect(condition(type)).toEqual([
+      `spec.durationPolicy.podCondition.type: Kubernetes sets no condition "${type}" by itself; unless somebody else does, the boost ends by MAXIMUM_BOOST_SECONDS only`,
+    ]);
+    expect(condition(type, { fixedDuration: { unit: 'Seconds', value: 60 } })).toEqual([
+      expect.stringMatching(/the boost ends by fixedDuration only$/),
+    ]);
+  });
+
+  it.each([['Ready'], ['ContainersReady'], ['Initialized'], ['example.com/warm']])(
+    'leave out %s, which there is or somebody means',
+    (type) => {
+      expect(condition(type)).toEqual([]);
+    },
+  );
+});
+
 function exact(value: string): StartupCPUBoostContainerPolicy {
   return { matchContainers: { type: 'ExactName', value }, ...double };
 }
@@ -154,6 +176,7 @@ interface BoostParts {
   readonly createdAt?: string;
   readonly selector?: StartupCPUBoostSelector;
   readonly policies?: readonly StartupCPUBoostContainerPolicy[];
+  readonly duration?: StartupCPUBoostDurationPolicy;
 }
 
 function boost(parts: BoostParts): StartupCPUBoost {
@@ -169,7 +192,7 @@ function boost(parts: BoostParts): StartupCPUBoost {
     selector,
     spec: {
       resourcePolicy: { containerPolicies: parts.policies ?? [exact('app')] },
-      durationPolicy: { podCondition: { type: 'Ready', status: 'True' } },
+      durationPolicy: parts.duration ?? { podCondition: { type: 'Ready', status: 'True' } },
     },
   };
 }
