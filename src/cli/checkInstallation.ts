@@ -5,13 +5,14 @@ import {
   ApiError,
   LEASES,
   MUTATING_WEBHOOK_CONFIGURATIONS,
+  PODS,
   STARTUP_CPU_BOOSTS,
   VALIDATING_WEBHOOK_CONFIGURATIONS,
   identityOf,
   sleep,
 } from '../kube';
-import type { Clock, JsonObject, KubeClient, ObjectRef } from '../kube';
-import { STARTUP_CPU_BOOST } from '../resources';
+import type { Clock, JsonObject, KubeClient, ObjectRef, ResourceRef } from '../kube';
+import { POD_WEBHOOK, STARTUP_CPU_BOOST } from '../resources';
 
 export interface CheckOptions {
   readonly client: KubeClient;
@@ -36,6 +37,9 @@ interface Check {
   readonly name: string;
   readonly look: () => Promise<string | undefined>;
 }
+
+/** Of the ValidatingWebhookConfiguration. */
+const BOOST_WEBHOOK = 'vstartupcpuboost.autoscaling.x-k8s.io';
 
 /** A leader renews its Lease each second. */
 const PAUSE_MS = 1_000;
@@ -71,18 +75,22 @@ function boostWebhookCheck(options: CheckOptions): Check {
   return {
     name: 'webhook for boosts',
     look: async () => {
-      const configuration = await client.get({ ...VALIDATING_WEBHOOK_CONFIGURATIONS, name });
-      const policies = itemsOf(configuration.webhooks).map((webhook) =>
-        textOf(fieldsOf(webhook).get('failurePolicy')),
+      const webhook = webhookOf(
+        await client.get({ ...VALIDATING_WEBHOOK_CONFIGURATIONS, name }),
+        BOOST_WEBHOOK,
       );
-      if (!policies.includes('Fail')) return `${name} has no webhook that has to be asked`;
+      if (webhook === undefined) return `${name} has no webhook ${BOOST_WEBHOOK}`;
+      if (!asksAbout(webhook, STARTUP_CPU_BOOSTS)) return 'no rule of it is for new boosts';
+      if (webhook.get('failurePolicy') !== 'Fail') {
+        return 'its failurePolicy is not Fail, so that boosts are stored unseen';
+      }
       await client.create({ ...STARTUP_CPU_BOOSTS, namespace }, BOOST, { dryRun: true });
       return undefined;
     },
   };
 }
 
-/** Served by the same processes, so what is left is whether the API server may and can ask them. */
+/** Served by the same processes, so what is left is whether the API server asks them, and can. */
 function podWebhookCheck({ client, webhookConfiguration: name }: CheckOptions): Check {
   return {
     name: 'webhook for pods',
@@ -93,18 +101,29 @@ function podWebhookCheck({ client, webhookConfiguration: name }: CheckOptions): 
       ]);
       if (isStopped(mutating))
         return 'revert-all has stopped it; revert-all --undo starts it again';
-      const [bundles, others] = [caBundlesOf(mutating), caBundlesOf(validating)];
-      if (bundles.length === 0) return `MutatingWebhookConfiguration ${name} has no webhook`;
-      if (bundles.some((bundle) => bundle === '')) return 'its caBundle is still empty';
-      const isSame = bundles.every((bundle) => others.includes(bundle));
-      return isSame ? undefined : 'its caBundle is not that of the webhook for boosts';
+      const webhook = webhookOf(mutating, POD_WEBHOOK.name);
+      if (webhook === undefined) return `${name} has no webhook ${POD_WEBHOOK.name}`;
+      if (!asksAbout(webhook, PODS)) return 'no rule of it is for new pods';
+      if (webhook.get('failurePolicy') !== 'Ignore') {
+        return 'its failurePolicy is not Ignore, so that no pod can be created while admission is away';
+      }
+      const own = targetOf(webhook);
+      const other = targetOf(webhookOf(validating, BOOST_WEBHOOK) ?? new Map());
+      if (own.path !== POD_WEBHOOK.path) return `its path is not ${POD_WEBHOOK.path}`;
+      if (own.server !== other.server) return 'it leads elsewhere than the webhook for boosts';
+      if (own.caBundle === '') return 'its caBundle is still empty';
+      if (own.caBundle !== other.caBundle) {
+        return 'its caBundle is not that of the webhook for boosts';
+      }
+      return undefined;
     },
   };
 }
 
-/** By two looks: clocks need not agree. */
-function controllerCheck({ client, namespace, lease: name }: CheckOptions): Check {
+/** By two looks: clocks need not agree. Between two renewals nothing is wrong. */
+function controllerCheck({ client, clock, namespace, lease: name }: CheckOptions): Check {
   let seen: string | undefined;
+  let renewedAt = Number.NEGATIVE_INFINITY;
   return {
     name: 'controller',
     look: async () => {
@@ -112,15 +131,16 @@ function controllerCheck({ client, namespace, lease: name }: CheckOptions): Chec
       if (lease === undefined) {
         return `no Lease ${namespace}/${name}: POD_NAMESPACE has to be the namespace of the installation`;
       }
-      const holder = textOf(fieldsOf(lease.spec).get('holderIdentity')) ?? '';
+      const spec = fieldsOf(lease.spec);
+      const holder = textOf(spec.get('holderIdentity')) ?? '';
       if (holder === '') return `nobody holds the Lease ${namespace}/${name}`;
-      const version = identityOf(lease)?.resourceVersion;
       const before = seen;
-      seen = version;
+      seen = identityOf(lease)?.resourceVersion;
       if (before === undefined) return `${holder} is to renew the Lease ${namespace}/${name}`;
-      return before === version
-        ? `${holder} does not renew the Lease ${namespace}/${name}`
-        : undefined;
+      if (seen !== before) renewedAt = clock.monotonic();
+      const isHeld =
+        clock.monotonic() - renewedAt < Number(spec.get('leaseDurationSeconds')) * 1_000;
+      return isHeld ? undefined : `${holder} does not renew the Lease ${namespace}/${name}`;
     },
   };
 }
@@ -134,10 +154,46 @@ async function found(object: Promise<JsonObject>): Promise<JsonObject | undefine
   }
 }
 
-function caBundlesOf(configuration: JsonObject): readonly string[] {
-  return itemsOf(configuration.webhooks).map(
-    (webhook) => textOf(fieldsOf(fieldsOf(webhook).get('clientConfig')).get('caBundle')) ?? '',
-  );
+type Webhook = ReturnType<typeof fieldsOf>;
+
+function webhookOf(configuration: JsonObject, name: string): Webhook | undefined {
+  return itemsOf(configuration.webhooks)
+    .map(fieldsOf)
+    .find((webhook) => webhook.get('name') === name);
+}
+
+/** Whether a rule has the API server ask about new ones. */
+function asksAbout(webhook: Webhook, { group, version, plural }: ResourceRef): boolean {
+  return itemsOf(webhook.get('rules')).some((rule) => {
+    const fields = fieldsOf(rule);
+    const has = (key: string, value: string): boolean =>
+      itemsOf(fields.get(key)).some((each) => each === value || each === '*');
+    return (
+      has('apiGroups', group) &&
+      has('apiVersions', version) &&
+      has('resources', plural) &&
+      has('operations', 'CREATE')
+    );
+  });
+}
+
+/** Where it leads, and whom the API server trusts there. */
+function targetOf(webhook: Webhook): {
+  readonly server: string;
+  readonly path: string;
+  readonly caBundle: string;
+} {
+  const clientConfig = fieldsOf(webhook.get('clientConfig'));
+  const caBundle = textOf(clientConfig.get('caBundle')) ?? '';
+  const url = textOf(clientConfig.get('url'));
+  if (url !== undefined && URL.canParse(url)) {
+    const { origin, pathname } = new URL(url);
+    return { server: origin, path: pathname, caBundle };
+  }
+  const service = fieldsOf(clientConfig.get('service'));
+  const at = (key: string): unknown => service.get(key);
+  const server = JSON.stringify([at('namespace'), at('name'), at('port')]);
+  return { server, path: textOf(at('path')) ?? '', caBundle };
 }
 
 /** The simplest one. */

@@ -138,12 +138,16 @@ const objectName = (byDefault: string) =>
     .max(253, 'must have at most 253 characters')
     .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be the name of an object')
     .default(byDefault);
+
+/** A DNS label (RFC 1123), as Kubernetes takes for the names of namespaces. */
+const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
 const namespaces = z
   .string()
   .default('kube-system,kube-node-lease')
   .transform((text, context): readonly string[] => {
     const names = namesIn(text);
-    const bad = names.find((name) => !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
+    const bad = names.find((name) => !NAMESPACE.test(name));
     if (bad === undefined) return names;
     return invalid(context, `must be names of namespaces separated by commas; "${bad}" is none`);
   });
@@ -153,7 +157,13 @@ const commonSchema = z.object({
   ZAP_LOG_LEVEL: logLevel,
   HEALTH_PROBE_BIND_ADDR: address(':8081'),
   METRICS_PROBE_BIND_ADDR: address(':8080'),
-  POD_NAMESPACE: z.string().max(63, 'must be the name of a namespace').optional(),
+  POD_NAMESPACE: z
+    .string()
+    .regex(
+      NAMESPACE,
+      'must be the name of a namespace: at most 63 of a-z, 0-9 and -, the first and the last not -',
+    )
+    .optional(),
   CERT_MODE: z
     .enum(['self-managed', 'provided'], { error: 'must be self-managed or provided' })
     .default('self-managed'),

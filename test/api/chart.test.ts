@@ -411,10 +411,16 @@ describe('the chart refuses', () => {
       nested(path, { nonsense: 1 }),
       "'nonsense' not allowed",
     ]),
+    // As `--set KEY=null` does, and `KEY:` with nothing below it, or values kept from an older chart.
+    ...filledPathsOf(chartValues()).map((path): readonly [JsonObject, string] => [
+      nested(path.slice(0, -1), { [path.at(-1) ?? '']: null }),
+      `missing property '${path.at(-1) ?? ''}'`,
+    ]),
     [{ admission: { replicas: '2' } }, '/admission/replicas'],
     [{ admission: { replicas: -1 } }, '/admission/replicas'],
     [{ admission: { podLabels: { 'app.kubernetes.io/name': 'x' } } }, '/admission/podLabels'],
     [{ commonLabels: { 'helm.sh/chart': 'x' } }, '/commonLabels'],
+    [{ controller: { extraEnv: [{ name: 'A', value: 1 }] } }, '/controller/extraEnv/0/value'],
     [{ image: { tag: 'a b' } }, '/image/tag'],
     [{ image: { repository: 'boost:1.0' } }, '/image/repository'],
     [{ image: { digest: 'sha256:1' } }, '/image/digest'],
@@ -468,6 +474,14 @@ describe('the chart refuses', () => {
         controller: { serviceAccount: { name: 'a' } },
       },
       'ServiceAccounts of their own',
+    ],
+    ...['POD_NAMESPACE', 'ZAP_LOG_LEVEL', 'WEBHOOK_PORT'].map((name): [JsonObject, string] => [
+      { admission: { extraEnv: [{ name, value: 'x' }] } },
+      `admission.extraEnv: ${name} is set already`,
+    ]),
+    [
+      { controller: { extraEnv: [{ name: 'A' }, { name: 'A', value: 'x' }] } },
+      'controller.extraEnv: A is set already',
     ],
     [{ ports: { metrics: 8081 } }, 'must differ'],
     [
@@ -616,6 +630,22 @@ function objectPathsOf(values: JsonObject, path: readonly string[] = []): readon
     return isMap ? objectPathsOf(objectOf(value), [...path, key]) : [];
   });
   return [[...path], ...own];
+}
+
+/** Of what the chart cannot do without; a setting that is missing has the program's own default. */
+function filledPathsOf(values: JsonObject): readonly string[][] {
+  return objectPathsOf(values)
+    .filter(([first]) => first !== 'settings')
+    .flatMap((path) =>
+      Object.entries(below(values, ...path))
+        .filter(([, value]) => !isEmpty(value))
+        .map(([key]) => [...path, key]),
+    )
+    .concat([['settings']]);
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === '' || (typeof value === 'object' && Object.keys(objectOf(value)).length === 0);
 }
 
 function nested(path: readonly string[], value: JsonObject): JsonObject {

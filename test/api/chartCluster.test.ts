@@ -372,31 +372,81 @@ describe('a release with a long name and the rights of the chart', () => {
     }
   });
 
-  it('passes helm test, and fails it with the reason where something does not work', async () => {
-    await apply(test.filter(({ kind }) => kind !== 'Pod'));
-    const pod = onlyOne(test, 'Pod');
-    const account = {
-      namespace: NAMESPACE,
-      name: textAt(objectAt(pod, 'spec'), 'serviceAccountName'),
-    };
-    const kubeconfigPath = await kubeconfigOf(world.controlPlane, account);
-    const check = (...more: readonly string[]): Promise<CommandEnd> =>
-      startCommand([...textsAt(containerOf(pod), 'args'), ...more], {
-        ...environmentOf(pod),
-        KUBECONFIG: kubeconfigPath,
-      }).ended;
+  describe('helm test', () => {
+    let check: (...args: readonly string[]) => Promise<CommandEnd>;
 
-    expect(await check('--timeout', '20s')).toMatchObject({
-      code: 0,
-      stdout: '[+]webhook for boosts ok\n[+]webhook for pods ok\n[+]controller ok\n',
+    beforeAll(async () => {
+      await apply(test.filter(({ kind }) => kind !== 'Pod'));
+      const pod = onlyOne(test, 'Pod');
+      const account = {
+        namespace: NAMESPACE,
+        name: textAt(objectAt(pod, 'spec'), 'serviceAccountName'),
+      };
+      const kubeconfigPath = await kubeconfigOf(world.controlPlane, account);
+      check = (...args) =>
+        startCommand([...textsAt(containerOf(pod), 'args'), ...args], {
+          ...environmentOf(pod),
+          KUBECONFIG: kubeconfigPath,
+        }).ended;
     });
 
-    await Promise.all(COMPONENTS.map((each) => processes[each].stop()));
-    const { code, stdout } = await check('--timeout', '1s');
-    expect(code).toBe(1);
-    expect(stdout).toMatch(/^\[-\]webhook for boosts failed: .*connection refused/m);
-    expect(stdout).toMatch(/^\[\+\]webhook for pods ok$/m);
-    expect(stdout).toMatch(/^\[-\]controller failed: nobody holds the Lease/m);
+    it('passes where all works', async () => {
+      expect(await check('--timeout', '20s')).toMatchObject({
+        code: 0,
+        stdout: '[+]webhook for boosts ok\n[+]webhook for pods ok\n[+]controller ok\n',
+      });
+    });
+
+    const elsewhere = { namespace: 'other', name: 'other', path: '/mutate-v1-pod' };
+    const edits: readonly (readonly [
+      kind: 'mutating' | 'validating',
+      path: string,
+      value: unknown,
+      reason: RegExp,
+    ])[] = [
+      ['mutating', 'rules', [], /pods failed: no rule of it is for new pods/],
+      ['mutating', 'rules/0/operations', ['UPDATE'], /pods failed: no rule of it is for new pods/],
+      ['mutating', 'rules/0/resources', ['services'], /pods failed: no rule of it is for new pods/],
+      ['mutating', 'failurePolicy', 'Fail', /pods failed: its failurePolicy is not Ignore/],
+      ['mutating', 'name', 'other.example.com', /pods failed: .* has no webhook cpuboost/],
+      ['mutating', 'clientConfig/url', 'https://127.0.0.1:1/other', /pods failed: its path is not/],
+      ['mutating', 'clientConfig', { service: elsewhere }, /pods failed: it leads elsewhere than/],
+      ['validating', 'rules', [], /boosts failed: no rule of it is for new boosts/],
+      ['validating', 'failurePolicy', 'Ignore', /boosts failed: its failurePolicy is not Fail/],
+      ['validating', 'name', 'other.example.com', /boosts failed: .* has no webhook vstartup/],
+    ];
+
+    it.each(edits)('fails where of the %s webhook %s has been made %j', async (...edit) => {
+      const [kind, path, value, reason] = edit;
+      const { WEBHOOK_CONFIGURATION: name = '' } = environmentOf(onlyOne(test, 'Pod'));
+      const both = {
+        mutating: MUTATING_WEBHOOK_CONFIGURATIONS,
+        validating: VALIDATING_WEBHOOK_CONFIGURATIONS,
+      };
+      const ref = { ...both[kind], name };
+      const [before] = listAt(await world.client.get(ref), 'webhooks');
+      const replace = (at: string, by: unknown): Promise<unknown> => {
+        const operations = [{ op: 'replace', path: `/webhooks/0${at}`, value: by }] as const;
+        return world.client.patch(ref, { type: 'json', operations });
+      };
+      await replace(`/${path}`, value);
+      try {
+        const { code, stdout } = await check('--timeout', '3s');
+        expect([code, stdout]).toEqual([1, expect.stringMatching(reason)]);
+        expect(stdout).toContain('[+]controller ok\n');
+      } finally {
+        await replace('', before);
+      }
+    });
+
+    it('fails with the reason where nothing runs', async () => {
+      await Promise.all(COMPONENTS.map((each) => processes[each].stop()));
+      const { code, stdout } = await check('--timeout', '1s');
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^\[-\]webhook for boosts failed: .*connection refused/m);
+      expect(stdout).toMatch(/^\[\+\]webhook for pods ok$/m);
+      expect(stdout).toMatch(/^\[-\]controller failed: nobody holds the Lease/m);
+    });
   });
 
   const LEASES_OF_RELEASE = { ...LEASES, namespace: NAMESPACE };

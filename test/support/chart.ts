@@ -81,7 +81,11 @@ async function render(release: Release, args: readonly string[]): Promise<readon
   const { name = RELEASE, namespace = 'default' } = release;
   const { stdout } = await helm(['template', name, CHART, '--namespace', namespace, ...args]);
   return parseAllDocuments(stdout)
-    .map((document) => objectOf(document.toJSON()))
+    .map((document) => {
+      // Such as a key that is there twice, of which Helm takes the last one.
+      for (const error of document.errors) throw error;
+      return objectOf(document.toJSON());
+    })
     .filter((object) => 'kind' in object);
 }
 

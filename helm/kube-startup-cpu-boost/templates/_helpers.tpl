@@ -7,7 +7,8 @@ root and the component: include "startup-cpu-boost.labels" (list . "admission").
 {{- define "startup-cpu-boost.fullname" -}}
 {{- $name := .Values.nameOverride | default "startup-cpu-boost" -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- /* The name of a Service begins with a letter, that of a release may begin with a digit. */ -}}
+{{- /* The name of a Service has no dots and begins with a letter; that of a release may have both otherwise. */ -}}
+{{- $full = replace "." "-" $full -}}
 {{- $full = ternary (printf "boost-%s" $full) $full (regexMatch "^[0-9]" $full) -}}
 {{- .Values.fullnameOverride | default $full | trunc 40 | trimSuffix "-" -}}
 {{- end -}}

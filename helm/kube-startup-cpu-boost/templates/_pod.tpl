@@ -4,10 +4,8 @@
 {{- $values := index (first .).Values (last .) -}}
 labels:
   {{- include "startup-cpu-boost.selectorLabels" . | nindent 2 }}
-  {{- with (first .).Values.commonLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- with $values.podLabels }}
+  {{- /* Each key once, or what kustomize and others make of them is left to chance. */}}
+  {{- with merge (dict) $values.podLabels (first .).Values.commonLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- with $values.podAnnotations }}

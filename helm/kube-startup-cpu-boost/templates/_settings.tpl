@@ -45,6 +45,14 @@ revertAll: [revertAnyway, kubeletConfirmSeconds]
 
 {{/* (list ROOT COMPONENT): the whole environment of a process. */}}
 {{- define "startup-cpu-boost.env" -}}
+{{ include "startup-cpu-boost.ownEnv" . }}
+{{- with (index (first .).Values (last .)).extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* (list ROOT COMPONENT): what the chart sets of it. */}}
+{{- define "startup-cpu-boost.ownEnv" -}}
 {{- $root := first . -}}
 {{- $component := last . -}}
 {{- $isSelfManaged := eq $root.Values.certificates.mode "self-managed" -}}
@@ -82,9 +90,6 @@ revertAll: [revertAnyway, kubeletConfirmSeconds]
 {{- end }}
 {{- include "startup-cpu-boost.settings" (list $root "both") }}
 {{- include "startup-cpu-boost.settings" (list $root $component) }}
-{{- with (index $root.Values $component).extraEnv }}
-{{ toYaml . }}
-{{- end }}
 {{- end -}}
 
 {{/* Where the certificate is mounted that somebody provides. */}}

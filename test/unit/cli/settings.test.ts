@@ -1,6 +1,10 @@
 /** Settings: defaults, upstream's names, and a clear word about every wrong value. */
 import { describe, expect, it } from '@jest/globals';
-import { parseAdmissionSettings, parseControllerSettings } from '../../../src/cli/settings';
+import {
+  parseAdmissionSettings,
+  parseCheckSettings,
+  parseControllerSettings,
+} from '../../../src/cli/settings';
 import type { Environment } from '../../../src/cli/settings';
 
 function controller(env: Environment) {
@@ -178,6 +182,31 @@ describe('settings', () => {
     [{ LEADER_ELECTION: 'maybe' }, 'LEADER_ELECTION="maybe": must be true or false'],
   ])('refuse the election of %j', (env, problem) => {
     expect(problems(env)).toEqual([problem]);
+  });
+
+  it.each([
+    'Boost',
+    'boost_system',
+    'boost.system',
+    '-boost',
+    'boost-',
+    'böost',
+    'a b',
+    '../etc',
+    'a'.repeat(64),
+  ])('refuse the namespace %j in every process', (name) => {
+    const env = { POD_NAMESPACE: name };
+    const problem = `POD_NAMESPACE=${JSON.stringify(name)}: must be the name of a namespace: at most 63 of a-z, 0-9 and -, the first and the last not -`;
+    const parsed = [
+      parseAdmissionSettings(env),
+      parseControllerSettings(env),
+      parseCheckSettings(env),
+    ];
+    expect(parsed).toEqual(parsed.map(() => ({ kind: 'Invalid', problems: [problem] })));
+  });
+
+  it.each(['a', '0', '1e3', 'a'.repeat(63)])('take the namespace %s', (name) => {
+    expect(controller({ POD_NAMESPACE: name }).namespace).toBe(name);
   });
 
   it('leave the election out where there is one controller only', () => {
