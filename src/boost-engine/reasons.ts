@@ -91,7 +91,8 @@ export type RevertibleReason = keyof typeof REVERTIBLE_REASONS;
 
 /** Why a revert does not get on by itself. */
 export const STUCK_REASONS = {
-  RecordUnreadable: 'the record on the pod cannot be read, so the original CPU is not known; delete the pod to have it made anew',
+  RecordUnreadable:
+    'the record on the pod cannot be read, so the original CPU is not known; delete the pod to have it made anew',
   LimitRangeWouldChangePod:
     'a LimitRange made after the pod would add its defaults, which nobody can take off again',
   NotConfirmed: 'the kubelet does not confirm the resize; its node may be lost',
