@@ -13,6 +13,7 @@ import {
 import type { JsonObject } from '../../src/kube';
 import { customResourceDefinition } from '../../src/resources';
 import { aBoost } from '../support/builders';
+import { CHART, templateChart } from '../support/chart';
 import { eventually } from '../support/eventually';
 import { done } from '../support/helm';
 import {
@@ -25,8 +26,10 @@ import {
 } from '../support/installation';
 import { kubectl } from '../support/kubectl';
 import { objectAt } from '../support/objectAt';
+import { nameOf, onlyOne } from '../support/release';
 import { refuseResizes } from '../support/resizePolicy';
 import { upstreamDefinition } from '../support/upstream';
+import { JOBS } from '../support/workloadPlayer';
 
 /** Helm waits for the real time that processes, elections and hooks take. */
 const LONG_TEST_MS = 300_000;
@@ -177,9 +180,101 @@ describe('helm install', () => {
     },
     LONG_TEST_MS,
   );
+
+  it(
+    'is refused by what is left of a release whose namespace is gone, and told how to delete that',
+    async () => {
+      const { client, controlPlane } = installation.world;
+      const objects = await templateChart({ name: 'lost', namespace: 'lost' });
+      const configuration = onlyOne(objects, 'MutatingWebhookConfiguration');
+      const annotations = {
+        'meta.helm.sh/release-name': 'lost',
+        'meta.helm.sh/release-namespace': 'lost',
+      };
+      const metadata = { ...objectAt(configuration, 'metadata'), annotations };
+      await client.create(MUTATING_WEBHOOK_CONFIGURATIONS, { ...configuration, metadata });
+      try {
+        const { code, stderr } = await installation.install();
+        const [command = ''] = /^kubectl delete .*$/m.exec(stderr) ?? [];
+        expect([code, command]).toEqual([1, expect.stringContaining('instance=lost')]);
+        await kubectl(controlPlane.kubeconfigPath, ...command.split(' ').slice(1));
+        const { items } = await client.list(MUTATING_WEBHOOK_CONFIGURATIONS);
+        expect(items).toEqual([]);
+      } finally {
+        const lost = { ...MUTATING_WEBHOOK_CONFIGURATIONS, name: nameOf(configuration) };
+        await client.delete(lost).catch(() => undefined);
+      }
+      await done(installation.install());
+    },
+    LONG_TEST_MS,
+  );
+});
+
+describe('helm that is killed', () => {
+  it(
+    'while a hook of an install runs leaves no account that an uninstall does not take away',
+    async () => {
+      const before = await inventory();
+      const job = { ...JOBS, namespace: NAMESPACE, name: `${FULLNAME}-apply-crd` };
+      await installation.helm.kill(
+        () => eventually(() => installation.world.client.get(job)),
+        ...['install', RELEASE, CHART, '-n', NAMESPACE, '--create-namespace', '--wait'],
+      );
+      expect(await inventory()).toContain(`ClusterRole /${FULLNAME}-apply-crd`);
+      const again = await installation.install();
+      expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('still in use')]);
+      await done(installation.uninstall());
+      const left = (await inventory()).filter((each) => !before.includes(each));
+      expect(left.filter((each) => each.includes(FULLNAME) && !each.startsWith('Job '))).toEqual(
+        [],
+      );
+      await done(installation.install());
+    },
+    LONG_TEST_MS,
+  );
+
+  it(
+    'while an uninstall reverts pods comes back by a rollback, or to its end by another uninstall',
+    async () => {
+      await done(installation.install());
+      const job = { ...JOBS, namespace: NAMESPACE, name: `${FULLNAME}-revert-all` };
+      await installation.helm.kill(
+        () => eventually(() => installation.world.client.get(job)),
+        ...['uninstall', RELEASE, '-n', NAMESPACE, '--wait'],
+      );
+      expect((await installation.upgrade()).stderr).toContain('has no deployed releases');
+      await done(installation.rollback(1));
+      await done(installation.upgrade());
+      await done(installation.uninstall());
+      expect((await inventory()).filter((each) => each.includes(FULLNAME))).toEqual([]);
+    },
+    LONG_TEST_MS,
+  );
 });
 
 describe('helm upgrade', () => {
+  it(
+    'tells who has changed a webhook by hand, and puts it right with --force-conflicts',
+    async () => {
+      await done(installation.install());
+      const ref = { ...MUTATING_WEBHOOK_CONFIGURATIONS, name: FULLNAME };
+      const before = await certificates();
+      await kubectl(
+        installation.world.controlPlane.kubeconfigPath,
+        ...['patch', 'mutatingwebhookconfiguration', FULLNAME, '--type', 'json', '--patch'],
+        '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]',
+      );
+      const { code, stderr } = await installation.upgrade();
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/kubectl-patch.*failurePolicy/s)]);
+      await done(installation.upgrade('--force-conflicts'));
+      expect(await installation.world.client.get(ref)).toMatchObject({
+        webhooks: [{ failurePolicy: 'Ignore' }],
+      });
+      expect(await certificates()).toEqual(before);
+    },
+    LONG_TEST_MS,
+  );
+
   it(
     'brings the CRD to its version, and keeps boosts, certificates and what the API server trusts',
     async () => {

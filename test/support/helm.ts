@@ -1,5 +1,6 @@
 /** The real helm, with folders of its own, on one cluster. */
 import { execFile } from 'node:child_process';
+import type { ExecFileOptions } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,33 @@ export class Helm {
 
   /** Never rejects for what helm says. */
   async run(...args: readonly string[]): Promise<HelmOutput> {
+    try {
+      return { code: 0, ...(await this.#start(args)) };
+    } catch (error) {
+      return failureSchema.parse(error);
+    }
+  }
+
+  /** Kills helm in its work (SIGKILL) once `until` has come to its end. */
+  async kill(until: () => Promise<unknown>, ...args: readonly string[]): Promise<void> {
+    const killing = new AbortController();
+    const tooEarly = (): void => {
+      if (!killing.signal.aborted) throw new Error('helm came to its end before it was killed');
+    };
+    const options = { signal: killing.signal, killSignal: 'SIGKILL' } as const;
+    const ended = this.#start(args, options).then(tooEarly, tooEarly);
+    try {
+      await Promise.race([until(), ended]);
+    } finally {
+      killing.abort();
+    }
+    await ended;
+  }
+
+  async #start(
+    args: readonly string[],
+    options: Pick<ExecFileOptions, 'signal' | 'killSignal'> = {},
+  ): Promise<Omit<HelmOutput, 'code'>> {
     const env = {
       PATH: process.env.PATH,
       HOME: this.#folder,
@@ -50,12 +78,8 @@ export class Helm {
       HELM_CONFIG_HOME: this.#folder,
       HELM_DATA_HOME: this.#folder,
     };
-    try {
-      const output = await run(this.#program, args, { env, maxBuffer: MAX_OUTPUT });
-      return { code: 0, ...output };
-    } catch (error) {
-      return failureSchema.parse(error);
-    }
+    const encoding = 'utf8';
+    return run(this.#program, args, { env, encoding, maxBuffer: MAX_OUTPUT, ...options });
   }
 
   async close(): Promise<void> {

@@ -283,7 +283,8 @@ export class WorkloadPlayer {
     run.signal.removeEventListener('abort', end);
     this.ended.push({ name: run.name, code, output: pod.output(), env: pod.env });
     await pod.stop();
-    return code;
+    // Of a Job that is gone nothing is reported: what has its name now is another one.
+    return run.signal.aborted ? undefined : code;
   }
 
   /** One slice for each Service and ready pod, since each pod has ports of its own. */
