@@ -71,11 +71,14 @@ export function increaseByPercent(quantity: Quantity, percent: bigint): Quantity
   return roundUpToMilli(divideRoundingUp(quantity * (100n + percent), 100n));
 }
 
+/** The text as the API server would store it: its own words, unless it is finer than a milli-core. */
+export function storedCpu(text: string, quantity: Quantity): string {
+  return roundUpToMilli(quantity) === quantity ? text : formatCpu(quantity);
+}
+
 /**
- * Whether two texts name the same CPU (`0.5` and `500m`), or are both absent.
- *
- * They are compared as the API server stores them, in whole milli-cores: a record may have kept a
- * finer original, which the pod can never equal.
+ * Whether two texts name the same CPU (`0.5` and `500m`), or are both absent, as the API server
+ * stores it: in whole milli-cores.
  */
 export function sameQuantity(a: string | undefined, b: string | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;

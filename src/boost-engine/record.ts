@@ -2,7 +2,7 @@
 import { fieldsOf, integerOf, isObject, textOf } from './json';
 import { cpuResources } from './pod';
 import type { CpuResources } from './pod';
-import { parseQuantity } from './quantity';
+import { parseQuantity, storedCpu } from './quantity';
 import { RAISE_CAUSE_CODES } from './reasons';
 import type { RaiseCause } from './reasons';
 
@@ -170,7 +170,8 @@ function readQuantities(
     }
     const quantity = parseQuantity(text);
     if (typeof text !== 'string' || quantity === undefined || quantity < 0n) return undefined;
-    quantities.set(container, text);
+    // A forged original may be finer than any pod's CPU can be, and would never be reached.
+    quantities.set(container, storedCpu(text, quantity));
   }
   return quantities;
 }

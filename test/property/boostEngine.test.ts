@@ -212,7 +212,7 @@ describe('decideBoost of a pod that carries a record', () => {
         }
         expect(raisedContainers(after, reverted(after))).toEqual([]);
       }),
-      { ...runs(), examples: [ORIGINAL_IN_OTHER_WORDS, ORIGINAL_OF_ANOTHER_CLASS] },
+      { ...runs(), examples: [ORIGINAL_IN_OTHER_WORDS, ORIGINAL_OF_ANOTHER_CLASS, FINER_ORIGINAL] },
     );
     tally.expectShares({ Boost: 0.05, NoPolicy: 0.05, NothingToRaise: 0.02 });
   });
@@ -283,4 +283,32 @@ const ORIGINAL_OF_ANOTHER_CLASS: [Situation, JsonObject, JsonObject] = [
     },
   },
   { initCPURequests: { web: '1m' } },
+];
+
+/** Found with seed 1336936562: a half that is held by a quota kept an original which no pod can have. */
+const FINER_ORIGINAL: [Situation, JsonObject, JsonObject] = [
+  {
+    pod: {
+      metadata: { name: 'app', namespace: 'default' },
+      spec: {
+        containers: [
+          { name: 'app', resources: { requests: { cpu: '1m' }, limits: { cpu: '100m' } } },
+        ],
+      },
+    },
+    boosts: [],
+    limitRanges: [],
+    quotas: [{ spec: { hard: { 'requests.cpu': '10' } } }],
+  },
+  {
+    metadata: { name: 'a', namespace: 'default' },
+    selector: {},
+    spec: {
+      resourcePolicy: {
+        containerPolicies: [{ containerName: 'app', percentageIncrease: { value: 1 } }],
+      },
+      durationPolicy: { fixedDuration: { unit: 'Seconds', value: 1 } },
+    },
+  },
+  { initCPURequests: { app: '500u' } },
 ];

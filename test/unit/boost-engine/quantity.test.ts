@@ -6,6 +6,7 @@ import {
   parseQuantity,
   roundUpToMilli,
   sameQuantity,
+  storedCpu,
 } from '../../../src/boost-engine/quantity';
 
 const CORE = 1_000_000_000n;
@@ -174,6 +175,19 @@ describe('roundUpToMilli', () => {
     [MILLI + 1n, 2n * MILLI],
   ])('makes %s into %s', (quantity, expected) => {
     expect(roundUpToMilli(quantity)).toBe(expected);
+  });
+});
+
+describe('storedCpu', () => {
+  it.each([
+    ['250m', '250m'],
+    ['0.25', '0.25'],
+    ['1e3', '1e3'],
+    ['500u', '1m'],
+    ['999999999n', '1'],
+    ['0.0005', '1m'],
+  ])('writes %s as %s', (text, expected) => {
+    expect(storedCpu(text, parseQuantity(text) ?? -1n)).toBe(expected);
   });
 });
 

@@ -53,6 +53,12 @@ describe('parseRecord', () => {
     expect(read({ ...ours, state }).state).toBe(state);
   });
 
+  it('reads an original that no pod can have as the API server would store it', () => {
+    const { containers } = read('{"initCPURequests":{"app":"499500u","web":"0.25"}}');
+    expect(containers.get('app')?.original).toEqual({ request: '500m' });
+    expect(containers.get('web')?.original).toEqual({ request: '0.25' });
+  });
+
   it('finds a container of any name, and no other', () => {
     const { containers } = read('{"initCPURequests":{"__proto__":"1","constructor":"2"}}');
     expect([...containers.keys()]).toEqual(['__proto__', 'constructor']);
