@@ -5,6 +5,7 @@ import {
   SECRETS,
   VALIDATING_WEBHOOK_CONFIGURATIONS,
   identityOf,
+  ifThere,
 } from '../kube';
 import type { Clock, JsonObject, KubeClient, ObjectRef, ResourceRef } from '../kube';
 import type { Logger } from '../observability';
@@ -160,13 +161,8 @@ export class ClusterCertificateStore implements CertificateStore {
     );
   }
 
-  async #get(ref: ObjectRef): Promise<JsonObject | undefined> {
-    try {
-      return await this.#client.get(ref);
-    } catch (error) {
-      if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
-      throw error;
-    }
+  #get(ref: ObjectRef): Promise<JsonObject | undefined> {
+    return ifThere(this.#client.get(ref));
   }
 
   #secret(which: 'authoritySecret' | 'servingSecret'): ObjectRef {

@@ -6,6 +6,7 @@ import {
   STARTUP_CPU_BOOSTS,
   failureAction,
   identityOf,
+  ifThere,
   sleep,
 } from '../kube';
 import type { Clock, JsonObject, KubeClient, ObjectRef } from '../kube';
@@ -82,7 +83,7 @@ type Step = ApplyCrdOutcome | { readonly kind: 'Waiting'; readonly what: string 
 
 async function applyOnce(options: ApplyCrdOptions): Promise<Step> {
   const { client, signal } = options;
-  const stored = await getIfThere(client, signal);
+  const stored = await ifThere(client.get(DEFINITION, { signal }));
   if (stored !== undefined && readMetadata(stored).isTerminating) {
     return { kind: 'Waiting', what: `${DEFINITION.name} is being deleted, and its boosts with it` };
   }
@@ -126,28 +127,16 @@ async function boostsWithLosses(
   let token: string | undefined;
   do {
     const from = token === undefined ? {} : { continue: token };
-    const page = await listIfServed(client, { limit: 500, signal, ...from });
-    for (const boost of page.items) {
+    // A definition that was never served has no boosts.
+    const page = await ifThere(client.list(STARTUP_CPU_BOOSTS, { limit: 500, signal, ...from }));
+    for (const boost of page?.items ?? []) {
       const fields = lostFields(boost);
       const { namespace = '', name = '' } = readMetadata(boost);
       if (fields.length > 0) found.push({ namespace, name, fields });
     }
-    token = page.continue;
+    token = page?.continue;
   } while (token !== undefined);
   return found;
-}
-
-/** A definition that was never served has no boosts. */
-async function listIfServed(
-  client: KubeClient,
-  options: Parameters<KubeClient['list']>[1],
-): Promise<Pick<Awaited<ReturnType<KubeClient['list']>>, 'items' | 'continue'>> {
-  try {
-    return await client.list(STARTUP_CPU_BOOSTS, options);
-  } catch (error) {
-    if (isNotFound(error)) return { items: [] };
-    throw error;
-  }
 }
 
 /** Undefined once the API server answers for boosts. */
@@ -175,20 +164,4 @@ function conditionsOf(
       { status: text(fields.get('status')), message: text(fields.get('message')) },
     ]),
   );
-}
-
-async function getIfThere(
-  client: KubeClient,
-  signal: AbortSignal,
-): Promise<JsonObject | undefined> {
-  try {
-    return await client.get(DEFINITION, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
-
-function isNotFound(error: unknown): boolean {
-  return error instanceof ApiError && error.failure.kind === 'NotFound';
 }

@@ -9,6 +9,7 @@ import {
   STARTUP_CPU_BOOSTS,
   VALIDATING_WEBHOOK_CONFIGURATIONS,
   identityOf,
+  ifThere,
   sleep,
 } from '../kube';
 import type { Clock, JsonObject, KubeClient, ObjectRef, ResourceRef } from '../kube';
@@ -127,7 +128,7 @@ function controllerCheck({ client, clock, namespace, lease: name }: CheckOptions
   return {
     name: 'controller',
     look: async () => {
-      const lease = await found(client.get({ ...LEASES, namespace, name }));
+      const lease = await ifThere(client.get({ ...LEASES, namespace, name }));
       if (lease === undefined) {
         return `no Lease ${namespace}/${name}: POD_NAMESPACE has to be the namespace of the installation`;
       }
@@ -143,15 +144,6 @@ function controllerCheck({ client, clock, namespace, lease: name }: CheckOptions
       return isHeld ? undefined : `${holder} does not renew the Lease ${namespace}/${name}`;
     },
   };
-}
-
-async function found(object: Promise<JsonObject>): Promise<JsonObject | undefined> {
-  try {
-    return await object;
-  } catch (error) {
-    if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
-    throw error;
-  }
 }
 
 type Webhook = ReturnType<typeof fieldsOf>;

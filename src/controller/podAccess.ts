@@ -1,5 +1,5 @@
 /** How the reconcilers of pods read one, name one, and ask to look at it again. */
-import { ApiError, PODS } from '../kube';
+import { PODS, ifThere } from '../kube';
 import type { JsonObject, KubeClient, ObjectRef } from '../kube';
 import type { ObjectName } from './reconcileKey';
 import type { WorkResult } from './workQueue';
@@ -24,16 +24,8 @@ export function podRef({ namespace, name }: ObjectName): ObjectRef {
 }
 
 /** The pod as it is stored; undefined where there is none. */
-export async function fetchPod(
-  client: KubeClient,
-  name: ObjectName,
-): Promise<JsonObject | undefined> {
-  try {
-    return await client.get(podRef(name));
-  } catch (error) {
-    if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
-    throw error;
-  }
+export function fetchPod(client: KubeClient, name: ObjectName): Promise<JsonObject | undefined> {
+  return ifThere(client.get(podRef(name)));
 }
 
 /** Again at `until` at the latest, both in epoch milliseconds. */

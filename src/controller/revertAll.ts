@@ -1,5 +1,5 @@
 /** Gives every boosted pod of the cluster its CPU back now, whoever boosted it: for emergencies, and the end. */
-import { ApiError, LIMIT_RANGES, MUTATING_WEBHOOK_CONFIGURATIONS, sleep } from '../kube';
+import { ApiError, LIMIT_RANGES, MUTATING_WEBHOOK_CONFIGURATIONS, ifThere, sleep } from '../kube';
 import type { ApiFailure, Clock, JsonObject, KubeClient, ObjectRef } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import { markedPods } from './markedPods';
@@ -187,7 +187,7 @@ export class RevertAll {
     const { client, settings } = this.#options;
     const ref = configurationRef(settings.webhookConfiguration);
     return this.#persist(async () => {
-      const configuration = await getIfThere(client, ref);
+      const configuration = await ifThere(client.get(ref));
       const timeoutMs = configuration === undefined ? undefined : timeoutOf(configuration);
       if (configuration === undefined || timeoutMs === undefined) return { kind: 'Absent' };
       const operations = stopPatch(configuration);
@@ -350,7 +350,7 @@ export async function undoRevertAll(
   webhookConfiguration: string,
 ): Promise<'Undone' | 'NothingToUndo' | 'Absent'> {
   const ref = configurationRef(webhookConfiguration);
-  const configuration = await getIfThere(client, ref);
+  const configuration = await ifThere(client.get(ref));
   if (configuration === undefined) return 'Absent';
   const operations = undoPatch(configuration);
   if (operations.length === 0) return 'NothingToUndo';
@@ -360,16 +360,4 @@ export async function undoRevertAll(
 
 function configurationRef(name: string): ObjectRef {
   return { ...MUTATING_WEBHOOK_CONFIGURATIONS, name };
-}
-
-async function getIfThere(
-  client: Pick<KubeClient, 'get'>,
-  ref: ObjectRef,
-): Promise<JsonObject | undefined> {
-  try {
-    return await client.get(ref);
-  } catch (error) {
-    if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
-    throw error;
-  }
 }

@@ -61,6 +61,16 @@ export class ApiError extends Error {
   }
 }
 
+/** What was asked for; undefined where there is no such object, or kind of object. */
+export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.failure.kind === 'NotFound') return undefined;
+    throw error;
+  }
+}
+
 /** What the caller of a failed call does with its key. */
 export type FailureAction =
   /** Read again, decide again; not before `afterMs` if the server asked for that. */

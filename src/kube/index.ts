@@ -1,5 +1,5 @@
 /** The way to the API server: client, watches, caches and the operator shell. */
-export { ApiError, failureAction } from './apiFailure';
+export { ApiError, failureAction, ifThere } from './apiFailure';
 export type { ApiFailure, FailureAction, FailureCause } from './apiFailure';
 export { sleep, systemClock } from './clock';
 export type { Clock, Timer } from './clock';

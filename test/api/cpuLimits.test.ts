@@ -156,17 +156,7 @@ describe('while the limit is away', () => {
   });
 
   it('no node has room: it comes back, and is raised once there is one, which a resize can', async () => {
-    const condition = {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message: '0/1 nodes are available: 1 Insufficient cpu.',
-      lastTransitionTime: new Date().toISOString(),
-    };
-    await world.client.patch(
-      { ...PODS, ...pod, subresource: 'status' },
-      { type: 'strategic', body: { status: { conditions: [condition] } } },
-    );
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await world.cpuOf(pod)).toEqual({ app: ORIGINAL });
     });

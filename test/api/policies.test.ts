@@ -284,7 +284,7 @@ describe('with the rights and policies of the chart', () => {
   it('a boost that keeps its pod from being scheduled is taken back, and given on a node', async () => {
     await eventually(() => world.createBoost(aBoost({ namespace })));
     const pod = await createBoosted('app');
-    await findNoNode(pod);
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await world.cpuOf(pod)).toEqual({ app: ORIGINAL });
     });
@@ -292,20 +292,6 @@ describe('with the rights and policies of the chart', () => {
     await untilRaised(pod);
     await untilReverted(pod);
   });
-
-  async function findNoNode(pod: PodName): Promise<void> {
-    const condition = {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message: '0/1 nodes are available: 1 Insufficient cpu.',
-      lastTransitionTime: new Date().toISOString(),
-    };
-    await world.client.patch(
-      { ...PODS, ...pod, subresource: 'status' },
-      { type: 'strategic', body: { status: { conditions: [condition] } } },
-    );
-  }
 
   it('the certificates of the webhooks are made and rotated', async () => {
     await eventually(async () => {

@@ -477,25 +477,11 @@ describe('a controller that is killed', () => {
 });
 
 describe('a pod that no node had room for with its boost', () => {
-  async function findNoNode(pod: PodName): Promise<void> {
-    const condition = {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message: '0/1 nodes are available: 1 Insufficient cpu.',
-      lastTransitionTime: new Date().toISOString(),
-    };
-    await world.client.patch(
-      { ...PODS, ...pod, subresource: 'status' },
-      { type: 'strategic', body: { status: { conditions: [condition] } } },
-    );
-  }
-
   it('is raised once it runs on one, and gets exactly its own CPU back', async () => {
     const controller = await startController();
     const boost = await createBoost();
     const pod = await world.createBoosted(aPod({ namespace }), boost);
-    await findNoNode(pod);
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await look(pod)).toMatchObject({
         cpu: ORIGINAL,
@@ -517,7 +503,7 @@ describe('a pod that no node had room for with its boost', () => {
     await startController();
     const boost = await createBoost();
     const pod = await world.createBoosted(aPod({ namespace }), boost);
-    await findNoNode(pod);
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await look(pod)).toMatchObject({ cpu: ORIGINAL, state: 'Pending' });
     });
@@ -544,7 +530,7 @@ describe('a pod that no node had room for with its boost', () => {
     await startController();
     const boost = await createBoost({ durationPolicy: untilSeconds(1) });
     const pod = await world.createBoosted(aPod({ namespace }), boost);
-    await findNoNode(pod);
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await look(pod)).toMatchObject({ cpu: ORIGINAL, state: 'Pending' });
     });
@@ -557,7 +543,7 @@ describe('a pod that no node had room for with its boost', () => {
   it('loses its marker where raising is switched off', async () => {
     await startController({}, { mayRaise: () => false });
     const pod = await world.createBoosted(aPod({ namespace }), await createBoost());
-    await findNoNode(pod);
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await look(pod)).toMatchObject({ cpu: ORIGINAL, state: 'Pending' });
     });

@@ -17,7 +17,6 @@ import { RESOURCE_SHAPES, aBoost, aContainer, aPod, percentageIncrease } from '.
 import type { BoostOverrides, ResourceLists } from '../support/builders';
 import { installCrds } from '../support/controlPlane';
 import { eventually } from '../support/eventually';
-import type { PodName } from '../support/kubelet';
 import { World } from '../support/world';
 import type { RunningController } from '../support/world';
 
@@ -457,7 +456,7 @@ describe('a boost that ends', () => {
     await createBoost();
     const pod = await world.createPod(aPod({ namespace }));
     expect(await world.cpuOf(pod)).toEqual({ app: BOOSTED });
-    await findNoNode(pod, '0/1 nodes are available: 1 Insufficient cpu.');
+    await world.kubelet.findsNoNode(pod);
     await eventually(async () => {
       expect(await world.cpuOf(pod)).toEqual({ app: ORIGINAL });
       expect(parseRecord((await world.read(pod)).annotations?.get(BOOST_KEY) ?? '')).toMatchObject({
@@ -476,27 +475,13 @@ describe('a boost that ends', () => {
   it('stays with a pod that waits for anything but CPU', async () => {
     await createBoost();
     const pod = await world.createPod(aPod({ namespace, name: 'memory' }));
-    await findNoNode(pod, '0/1 nodes are available: 1 Insufficient memory.');
+    await world.kubelet.findsNoNode(pod, '0/1 nodes are available: 1 Insufficient memory.');
     // By the time that this one is through, the first had its chance as well.
     const other = await world.createPod(aPod({ namespace, name: 'cpu' }));
-    await findNoNode(other, '0/1 nodes are available: 1 Insufficient cpu.');
+    await world.kubelet.findsNoNode(other);
     await eventually(async () => {
       expect(await world.cpuOf(other)).toEqual({ app: ORIGINAL });
     });
     expect(await world.cpuOf(pod)).toEqual({ app: BOOSTED });
   });
-
-  async function findNoNode(pod: PodName, message: string): Promise<void> {
-    const condition = {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message,
-      lastTransitionTime: new Date().toISOString(),
-    };
-    await world.client.patch(
-      { ...PODS, ...pod, subresource: 'status' },
-      { type: 'strategic', body: { status: { conditions: [condition] } } },
-    );
-  }
 });

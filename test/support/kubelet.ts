@@ -100,6 +100,17 @@ export class KubeletPlayer {
     }));
   }
 
+  /** As the scheduler does where no node has room. */
+  async findsNoNode(
+    pod: PodName,
+    message = '0/1 nodes are available: 1 Insufficient cpu.',
+  ): Promise<void> {
+    const why = { reason: 'Unschedulable', message };
+    await this.#writeStatus(pod, (now) => ({
+      conditions: withConditions(now, [condition('PodScheduled', 'False', {}, why)]),
+    }));
+  }
+
   /** The kubelet has taken the pod in, with the CPU of the spec, and fetches its images. */
   async admitted(pod: PodName, time: AtTime = {}): Promise<void> {
     await this.#writeStatus(pod, (now) => ({
