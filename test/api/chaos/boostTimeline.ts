@@ -25,11 +25,12 @@ export interface PodMoments {
 
 export function boostTimelines(events: readonly AuditEvent[]): BoostTimelines {
   const timeline = (boost: BoostName): readonly BoostSpan[] => spansOf(boost, events);
-  const [first, second, third] = BOOSTS;
+  const [first, second, third, fourth] = BOOSTS;
   return {
     [first]: timeline(first),
     [second]: timeline(second),
     [third]: timeline(third),
+    [fourth]: timeline(fourth),
   };
 }
 

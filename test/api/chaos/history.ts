@@ -185,7 +185,7 @@ class PodJudge {
     this.#phase = 'Boosted';
     this.#boosted = 'AtAdmission';
     this.#boostedAt = at;
-    if (!this.#isBoostOf(state.cpu, at)) this.#wrongCpu(state);
+    if (!this.#isBoostOf(state.cpu, at, 'AtCreation')) this.#wrongCpu(state);
   }
 
   #judgeWriter({ by, action }: PodStep): void {
@@ -250,7 +250,7 @@ class PodJudge {
   }
 
   #raised(state: PodState, at: number, by: string | undefined): void {
-    if (!this.#isBoostOf(state.cpu, at)) this.#wrongCpu(state);
+    if (!this.#isBoostOf(state.cpu, at, 'InPlace')) this.#wrongCpu(state);
     if (this.#phase === 'Boosted') {
       this.#violateBy('RaisedTwice', `to ${formatCpuMap(state.cpu)}`, by);
     }
@@ -315,10 +315,10 @@ class PodJudge {
     return isPresent(spans, receivedAt, until) && Math.min(...ends) > until;
   }
 
-  #isBoostOf(cpu: CpuMap, at: number): boolean {
+  #isBoostOf(cpu: CpuMap, at: number, when: 'AtCreation' | 'InPlace'): boolean {
     const { spans, rules } = this.#pod;
-    return specsWithin(spans, at - rules.staleMs, at).some(({ percentage }) =>
-      isSameCpu(cpu, boostedCpu(this.#originals, percentage)),
+    return specsWithin(spans, at - rules.staleMs, at).some((spec) =>
+      isSameCpu(cpu, boostedCpu(this.#originals, spec, when)),
     );
   }
 

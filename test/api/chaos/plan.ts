@@ -162,10 +162,10 @@ const PACK: readonly FaultMaker[] = [
 
 function editBoost(random: SeededRandom): Fault {
   const boost = random.pick(BOOSTS);
-  const { seconds, endsWhenReady } = FIRST_SPECS[boost];
+  const first = FIRST_SPECS[boost];
   const percentage = random.pick([50, 100, 150, 200]);
-  const changed = seconds === undefined ? undefined : random.between(3, 36);
-  return { kind: 'EditBoost', boost, spec: { percentage, seconds: changed, endsWhenReady } };
+  const seconds = first.seconds === undefined ? undefined : random.between(3, 36);
+  return { kind: 'EditBoost', boost, spec: { ...first, percentage, seconds } };
 }
 
 /** For counting, such as `kill leader`. */

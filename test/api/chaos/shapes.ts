@@ -17,7 +17,7 @@ export const SHAPES = [
 ] as const;
 export type Shape = (typeof SHAPES)[number];
 
-export const BOOSTS = ['until-ready', 'timed', 'ready-or-timed'] as const;
+export const BOOSTS = ['until-ready', 'timed', 'ready-or-timed', 'without-limits'] as const;
 export type BoostName = (typeof BOOSTS)[number];
 
 /** What of a boost a chaos run edits. */
@@ -26,13 +26,20 @@ export interface BoostSpec {
   /** Undefined where only Ready ends it. */
   readonly seconds: number | undefined;
   readonly endsWhenReady: boolean;
+  readonly cpuLimits: 'Raise' | 'Remove';
 }
 
 /** Some of them last longer than it takes to catch up with a pod. */
 export const FIRST_SPECS: Readonly<Record<BoostName, BoostSpec>> = {
-  'until-ready': { percentage: 100, seconds: undefined, endsWhenReady: true },
-  timed: { percentage: 50, seconds: 24, endsWhenReady: false },
-  'ready-or-timed': { percentage: 200, seconds: 30, endsWhenReady: true },
+  'until-ready': {
+    percentage: 100,
+    seconds: undefined,
+    endsWhenReady: true,
+    cpuLimits: 'Raise',
+  },
+  timed: { percentage: 50, seconds: 24, endsWhenReady: false, cpuLimits: 'Raise' },
+  'ready-or-timed': { percentage: 200, seconds: 30, endsWhenReady: true, cpuLimits: 'Raise' },
+  'without-limits': { percentage: 100, seconds: 30, endsWhenReady: true, cpuLimits: 'Remove' },
 };
 
 /** Containers of this name no boost selects. */
@@ -85,9 +92,15 @@ export function boostManifest(name: BoostName, spec: BoostSpec): JsonObject {
   };
 }
 
-export function boostSpecBody({ percentage, seconds, endsWhenReady }: BoostSpec): JsonObject {
+export function boostSpecBody({
+  percentage,
+  seconds,
+  endsWhenReady,
+  cpuLimits,
+}: BoostSpec): JsonObject {
   return {
     resourcePolicy: {
+      cpuLimits,
       containerPolicies: [
         {
           matchContainers: { type: 'RegexName', value: '^(app|worker)$' },
@@ -105,7 +118,8 @@ export function boostSpecBody({ percentage, seconds, endsWhenReady }: BoostSpec)
 /** Reads back what `boostSpecBody` wrote; undefined for anything else. */
 export function readBoostSpec(spec: unknown): BoostSpec | undefined {
   const fields = fieldsOf(spec);
-  const [policy] = itemsOf(fieldsOf(fields.get('resourcePolicy')).get('containerPolicies'));
+  const resources = fieldsOf(fields.get('resourcePolicy'));
+  const [policy] = itemsOf(resources.get('containerPolicies'));
   const percentage = fieldsOf(fieldsOf(policy).get('percentageIncrease')).get('value');
   const duration = fieldsOf(fields.get('durationPolicy'));
   const seconds = fieldsOf(duration.get('fixedDuration')).get('value');
@@ -114,6 +128,7 @@ export function readBoostSpec(spec: unknown): BoostSpec | undefined {
     percentage,
     seconds: typeof seconds === 'number' ? seconds : undefined,
     endsWhenReady: duration.has('podCondition'),
+    cpuLimits: resources.get('cpuLimits') === 'Remove' ? 'Remove' : 'Raise',
   };
 }
 
@@ -140,14 +155,27 @@ export function cpuOf(pod: unknown): CpuMap {
   );
 }
 
-/** The arithmetic of a percentage, a second time and simply: what a boost makes of these originals. */
-export function boostedCpu(originals: CpuMap, percentage: number): CpuMap {
+/**
+ * The arithmetic of a boost, a second time and simply: what it makes of these originals. A resize can
+ * take no limit away, and a Guaranteed pod needs its own.
+ */
+export function boostedCpu(
+  originals: CpuMap,
+  { percentage, cpuLimits }: Pick<BoostSpec, 'percentage' | 'cpuLimits'>,
+  when: 'AtCreation' | 'InPlace',
+): CpuMap {
   const raise = (value: number | undefined): number | undefined =>
     value === undefined ? undefined : Math.ceil((value * (100 + percentage)) / 100);
+  const isGuaranteed = Object.values(originals).every(({ request, limit }) => request === limit);
+  const isRemoved = cpuLimits === 'Remove' && when === 'AtCreation' && !isGuaranteed;
+  const boosted = ({ request, limit }: Cpu): Cpu => ({
+    request: raise(request),
+    limit: isRemoved ? undefined : raise(limit),
+  });
   return Object.fromEntries(
     Object.entries(originals).map(([container, cpu]) => [
       container,
-      container === LEFT_ALONE ? cpu : { request: raise(cpu.request), limit: raise(cpu.limit) },
+      container === LEFT_ALONE ? cpu : boosted(cpu),
     ]),
   );
 }

@@ -26,13 +26,18 @@ export class AuditStory {
     this.#boost = boost;
   }
 
-  /** The pod as it is stored; `cpu` is the request of its first container. */
+  /** The pod as it is stored; `cpu` is its request, or request and limit: `500m/2`, `500m/-`. */
   pod(cpu: string, marked: 'marked' | 'plain', generation: number): JsonObject {
     this.#count += 1;
     const { metadata, spec, ...rest } = podManifest(POD, this.#shape, this.#boost);
     const { labels, ...names } = asObject(metadata);
     const [first] = asList(asObject(spec).containers);
     const { resources, ...container } = asObject(first);
+    const [request = '', limit] = cpu.split('/');
+    const lists = {
+      requests: { cpu: request },
+      ...(limit === undefined ? {} : { limits: limit === '-' ? {} : { cpu: limit } }),
+    };
     return {
       ...rest,
       metadata: {
@@ -46,7 +51,7 @@ export class AuditStory {
       },
       spec: {
         ...asObject(spec),
-        containers: [{ ...container, resources: { ...asObject(resources), requests: { cpu } } }],
+        containers: [{ ...container, resources: { ...asObject(resources), ...lists } }],
       },
     };
   }

@@ -1,11 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
 import { checkHistory } from '../../api/chaos/history';
 import type { HistoryInput, HistoryReport, ViolationKind } from '../../api/chaos/history';
+import type { BoostSpec } from '../../api/chaos/shapes';
 import type { JsonObject } from '../../../src/kube';
 import { objectAt } from '../../support/objectAt';
 import { ADMISSION, AuditStory, CONTROLLER, OTHER_CONTROLLER, POD, epoch } from './auditStory';
 
-const UNTIL_READY = { percentage: 100, seconds: undefined, endsWhenReady: true };
+const UNTIL_READY: BoostSpec = {
+  percentage: 100,
+  seconds: undefined,
+  endsWhenReady: true,
+  cpuLimits: 'Raise',
+};
+const WITHOUT_LIMITS: BoostSpec = { ...UNTIL_READY, cpuLimits: 'Remove' };
 
 /** A boost 100 s ago; a pod of 200m that is boosted when it is created, and Ready after 4 s. */
 function boostedPod(): AuditStory {
@@ -25,6 +32,21 @@ function revertedPod(): AuditStory {
     .status(6, story.pod('200m', 'marked', 2))
     .patch(7, story.pod('200m', 'plain', 2));
 }
+
+/** A pod with a limit, which had `boosted` for a while. */
+function limitedPod(boosted: string, spec: BoostSpec): AuditStory {
+  const story = new AuditStory('Burstable').boost(-100, spec);
+  return story
+    .create(0, story.pod(boosted, 'marked', 1))
+    .bind(1)
+    .ready(4, story.pod(boosted, 'marked', 1))
+    .resize(5, story.pod('250m/1', 'marked', 2))
+    .patch(7, story.pod('250m/1', 'plain', 2));
+}
+
+const LIMITED: Partial<HistoryInput> = {
+  pods: [{ name: POD, shape: 'Burstable', boost: 'until-ready' }],
+};
 
 /** A pod that admission has missed. */
 function missedPod(): AuditStory {
@@ -136,6 +158,25 @@ describe('a history is right', () => {
     expect(kinds(check(story, endedWell(story)))).toEqual([]);
   });
 
+  it.each([
+    ['was created without its limit, and has it back', '500m/-', WITHOUT_LIMITS],
+    ['was created with a raised one', '500m/2', UNTIL_READY],
+  ])('where a pod %s', (_what, boosted, spec) => {
+    const story = limitedPod(boosted, spec);
+    expect(kinds(check(story, [story.pod('250m/1', 'plain', 2)], LIMITED))).toEqual([]);
+  });
+
+  it('where a missed pod was raised in place, which takes no limit away', () => {
+    const story = new AuditStory('Burstable').boost(-100, WITHOUT_LIMITS);
+    story
+      .create(0, story.pod('250m/1', 'plain', 1))
+      .bind(1)
+      .resize(2, story.pod('500m/2', 'marked', 2))
+      .ready(4, story.pod('500m/2', 'marked', 2))
+      .resize(5, story.pod('250m/1', 'marked', 3));
+    expect(kinds(check(story, [story.pod('250m/1', 'plain', 3)], LIMITED))).toEqual([]);
+  });
+
   it('where a refused write changed nothing, and is counted', () => {
     const story = revertedPod();
     story.resize(8, {}, { code: 422, user: OTHER_CONTROLLER });
@@ -162,6 +203,21 @@ describe('a history is wrong', () => {
       .ready(4, story.pod('800m', 'marked', 1))
       .resize(5, story.pod('200m', 'marked', 2));
     expect(kinds(check(story, endedWell(story)))).toEqual(['WrongCpu']);
+  });
+
+  it.each([
+    ['lost its limit to a boost that removes none', '500m/-', UNTIL_READY],
+    ['kept a limit that its boost removes', '500m/2', WITHOUT_LIMITS],
+  ])('where a pod %s', (_what, boosted, spec) => {
+    const story = limitedPod(boosted, spec);
+    expect(kinds(check(story, [story.pod('250m/1', 'plain', 2)], LIMITED))).toEqual(['WrongCpu']);
+  });
+
+  it('where a pod never got back the limit that its boost had removed', () => {
+    const story = limitedPod('500m/-', WITHOUT_LIMITS);
+    story.resize(8, story.pod('250m/-', 'marked', 3));
+    const report = check(story, [story.pod('250m/-', 'plain', 3)], LIMITED);
+    expect(kinds(report)).toContain('LeftBoosted');
   });
 
   it('where a pod was reverted to something that is not its own', () => {
@@ -221,7 +277,7 @@ describe('a history is wrong', () => {
   });
 
   it('where a timed boost ended before its time', () => {
-    const timed = { percentage: 100, seconds: 10, endsWhenReady: false };
+    const timed = { ...UNTIL_READY, seconds: 10, endsWhenReady: false };
     const story = new AuditStory().boost(-100, timed);
     story
       .create(0, story.pod('400m', 'marked', 1))
