@@ -27,6 +27,7 @@ import {
   servingData,
 } from '../../src/certificates/storedCertificates';
 import type { JsonObject } from '../../src/kube';
+import { runs } from '../support/fuzzing';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const SECOND_MS = 1_000;
@@ -377,7 +378,7 @@ describe('from any state that the Secrets and caBundles can be in', () => {
           }
         },
       ),
-      { numRuns: 150 },
+      runs(0.5),
     );
   }, 600_000);
 
@@ -393,7 +394,7 @@ describe('from any state that the Secrets and caBundles can be in', () => {
         expect(again.hasResidue).toBe(false);
         expect(names(again)).toEqual(names(read));
       }),
-      { numRuns: 200 },
+      runs(0.7),
     );
   });
 });
@@ -656,7 +657,7 @@ describe('while keepers come, go and overtake each other', () => {
         expect(cluster.objects.bundles.mutating).toBe(bundleText(trusted));
         for (const keeper of cluster.keepers) keeper.die();
       }),
-      { numRuns: 40 },
+      runs(0.15),
     );
   }, 600_000);
 });

@@ -22,7 +22,6 @@ import type {
   BoostKnowledge,
   BoostRecord,
   CpuLimits,
-  JsonPatch,
   RevertDecision,
   RevertSettings,
   Selector,
@@ -53,6 +52,7 @@ import { modelBoost } from '../support/containerModel';
 import type { ModelPolicy } from '../support/containerModel';
 import {
   applied,
+  appliedOrRefused,
   confirmed,
   containersAboveLimit,
   cpuOf,
@@ -721,14 +721,6 @@ describe('the parts', () => {
     reached.expectShares({ 'new writer': 0.2, 'same writer': 0.2 });
   });
 });
-
-function appliedOrRefused(target: unknown, patch: JsonPatch): JsonObject | undefined {
-  try {
-    return applied(target, patch);
-  } catch {
-    return undefined;
-  }
-}
 
 const everyPod = boostWith({ percentageIncrease: { value: 100 } });
 

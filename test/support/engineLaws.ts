@@ -34,6 +34,18 @@ export function applied(object: unknown, patch: JsonPatch): JsonObject {
   return result;
 }
 
+/**
+ * The object after the patch; undefined where the API server would refuse it, as it may for an object
+ * that it could not have delivered: then the patch does nothing.
+ */
+export function appliedOrRefused(object: unknown, patch: JsonPatch): JsonObject | undefined {
+  try {
+    return applied(object, patch);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A copy in which no two places share one object, as in anything that came over the wire. */
 function copyOf(object: unknown): JsonObject {
   return isObject(object) ? Object.fromEntries(fieldsOf(JSON.parse(JSON.stringify(object)))) : {};
