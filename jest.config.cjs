@@ -34,5 +34,6 @@ const project = (name) => ({
 /** @type {import('jest').Config} */
 module.exports = {
   projects: [project('unit'), project('property'), project('api'), project('node')],
-  testTimeout: 60_000,
+  // A search with more runs than the 300 of test/support/fuzzing.ts takes so much longer.
+  testTimeout: 60_000 * Math.max(1, Number(process.env.FC_NUM_RUNS ?? 300) / 300),
 };

@@ -161,7 +161,7 @@ describe('an election', () => {
       runs(0.2),
     );
     expect(ledBySomebody).toBeGreaterThan(150 * runs(0.2).numRuns);
-  }, 120_000);
+  });
 
   // A lease that nobody takes leaves every pod boosted.
   it('has a leader soon after the faults have ended, and a free lease after all have stopped', async () => {
@@ -177,7 +177,7 @@ describe('an election', () => {
       }),
       runs(0.1),
     );
-  }, 120_000);
+  });
 
   // A rollout stops all within moments: one that wins just then must not take the lease with it.
   it('leaves a free lease, however the stops fall among the claims', async () => {
