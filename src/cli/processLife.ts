@@ -1,4 +1,5 @@
 /** The life of a process: settings, probes and metrics, work, and an orderly end on a signal. */
+import { delimiter } from 'node:path';
 import { ServerClock, createKubeClient, loadKubeConfig, systemClock } from '../kube';
 import type { Clock, KubeClient, KubeConfig } from '../kube';
 import {
@@ -111,11 +112,12 @@ export type Loaded =
   | { readonly kind: 'Loaded'; readonly value: KubeConfig }
   | { readonly kind: 'Failed'; readonly problem: string };
 
-/** From the path, or from where the process runs; the problem names the variable. */
+/** From one path, or from where the process runs; the problem names the variable. */
 export function tryLoadKubeConfig(path: string | undefined): Loaded {
   try {
-    const source =
-      path === undefined ? { kind: 'Default' as const } : { kind: 'File' as const, path };
+    // Several are read as kubectl reads them, which is the default.
+    const isOne = path !== undefined && !path.includes(delimiter);
+    const source = isOne ? { kind: 'File' as const, path } : { kind: 'Default' as const };
     return { kind: 'Loaded', value: loadKubeConfig(source) };
   } catch (error) {
     const what =

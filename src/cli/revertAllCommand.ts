@@ -29,7 +29,8 @@ a few seconds for pods that are being created, then it reverts until no boosted 
   --timeout TIME   gives up after this time, such as 90s, 10m or 1h (default 10m)
   --undo           lets a stopped webhook boost again, and reverts nothing
 
-Exit codes: 0 no boosted pod is left, 1 some are left and listed, 2 called or configured wrongly.
+Exit codes: 0 no boosted pod is left, 1 some are left and listed, or a webhook that WEBHOOK_CONFIGURATION
+does not name boosts on, 2 called or configured wrongly.
 It may be run at any time and again. Settings are environment variables: KUBECONFIG,
 WEBHOOK_CONFIGURATION and others; see docs/settings.md.
 `;
@@ -96,6 +97,8 @@ export async function revertAllCommand(
       : revert({ client, clock, settings, terminal, ...asked }),
   );
 }
+
+type Absent = Extract<WebhookState, { kind: 'Absent' }>;
 
 interface Run {
   readonly client: KubeClient;
@@ -189,7 +192,7 @@ function reportOutcome(
   if (kind === 'Failed') err.write(`the API server does not let us: ${printable(problem ?? '')}\n`);
   if (kind === 'Done') {
     out.write(`${found} boosted pods found, all have their own CPU again or are gone\n`);
-    return 0;
+    return boostsOn(webhook) ? 1 : 0;
   }
   const ended = kind === 'Ended' ? 'ended before everything was done: ' : '';
   out.write(`${ended}${found} boosted pods found, ${remaining.length} left\n`);
@@ -199,14 +202,23 @@ function reportOutcome(
   return 1;
 }
 
+/** Another name than the one that was looked for: "no boosted pod is left" would not last. */
+function boostsOn(webhook: WebhookState | undefined): webhook is Absent {
+  return webhook?.kind === 'Absent' && webhook.others.length > 0;
+}
+
 function describeWebhook(
   webhook: WebhookState | undefined,
   { webhookConfiguration }: RevertAllSettings,
 ): string {
   const configuration = `MutatingWebhookConfiguration ${webhookConfiguration}`;
   switch (webhook?.kind) {
-    case 'Absent':
-      return `${configuration}: not found, or without our webhook, so nothing was stopped; WEBHOOK_CONFIGURATION sets another name`;
+    case 'Absent': {
+      const absent = `${configuration}: not found, or without our webhook, so nothing was stopped`;
+      return boostsOn(webhook)
+        ? `${absent}: pods are boosted on by ${webhook.others.map(printable).join(', ')}; WEBHOOK_CONFIGURATION has to name it`
+        : absent;
+    }
     case 'Stopped':
     case 'WasStopped':
       return `${configuration}: stopped, new pods are not boosted; "revert-all --undo" starts it again`;

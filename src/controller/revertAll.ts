@@ -4,7 +4,7 @@ import type { ApiFailure, Clock, JsonObject, KubeClient, ObjectRef } from '../ku
 import type { Logger, Metrics } from '../observability';
 import { markedPods } from './markedPods';
 import { PodReverter } from './podReverter';
-import { stopPatch, timeoutOf, undoPatch } from './podWebhooks';
+import { conflictingWebhooks, stopPatch, timeoutOf, undoPatch } from './podWebhooks';
 import { formatKey, formatName, nameOf, parseKey } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
 import { StuckPods } from './stuckPods';
@@ -52,8 +52,8 @@ export interface RemainingPod extends ObjectName {
 /** What was found of the webhook. */
 export type WebhookState =
   | { readonly kind: 'Stopped' | 'WasStopped'; readonly timeoutMs: number }
-  /** There is no such configuration, or it has no webhook of ours: nothing to stop. */
-  | { readonly kind: 'Absent' }
+  /** There is no such configuration, or it has no webhook of ours; those that boost pods all the same. */
+  | { readonly kind: 'Absent'; readonly others: readonly string[] }
   /** It was to be left alone. */
   | { readonly kind: 'Kept' };
 
@@ -189,12 +189,26 @@ export class RevertAll {
     return this.#persist(async () => {
       const configuration = await ifThere(client.get(ref));
       const timeoutMs = configuration === undefined ? undefined : timeoutOf(configuration);
-      if (configuration === undefined || timeoutMs === undefined) return { kind: 'Absent' };
+      if (configuration === undefined || timeoutMs === undefined) {
+        return { kind: 'Absent', others: await this.#otherWebhooks() };
+      }
       const operations = stopPatch(configuration);
       if (operations.length === 0) return { kind: 'WasStopped', timeoutMs };
       await client.patch(ref, { type: 'json', operations });
       return { kind: 'Stopped', timeoutMs };
     });
+  }
+
+  /** None for whoever may not list them, as the hook of the chart, which was told the right name. */
+  async #otherWebhooks(): Promise<readonly string[]> {
+    const { client, settings, signal } = this.#options;
+    try {
+      const { items } = await client.list(MUTATING_WEBHOOK_CONFIGURATIONS, { signal });
+      return conflictingWebhooks(items, settings.webhookConfiguration);
+    } catch (error) {
+      if (error instanceof ApiError && error.failure.kind === 'Forbidden') return [];
+      throw error;
+    }
   }
 
   /** Waits until no pod can come any more that was boosted before the webhook was stopped. */
