@@ -237,7 +237,11 @@ export class ResourceWatch {
     const onStop = end('Stopped');
     stop.addEventListener('abort', onStop, { once: true });
     const openedAt = clock.monotonic();
-    const checkTimer = clock.setTimer(this.#checkDueAt - openedAt, end('CheckDue'));
+    const checkTimer = clock.setTimer(this.#checkDueAt - openedAt, () => {
+      // Already now: after a check that fails the stream is to live until the next one is due.
+      this.#planCheck();
+      end('CheckDue')();
+    });
     let idleTimer = clock.setTimer(IDLE_MS, end('Idle'));
     let state: WatchState = watching;
     let input: WatchInput | undefined;
@@ -317,10 +321,15 @@ export class ResourceWatch {
     }
   }
 
-  #noteComparison(cause: 'Listed' | 'Absent' | 'Checked', differences: number): void {
-    const { clock, logger, checkEveryMs = CHECK_EVERY_MS } = this.#options;
-    const watch = this.name;
+  #planCheck(): void {
+    const { clock, checkEveryMs = CHECK_EVERY_MS } = this.#options;
     this.#checkDueAt = clock.monotonic() + checkEveryMs;
+  }
+
+  #noteComparison(cause: 'Listed' | 'Absent' | 'Checked', differences: number): void {
+    const { logger } = this.#options;
+    const watch = this.name;
+    this.#planCheck();
     switch (cause) {
       case 'Listed':
         this.#relists += this.#isSynced ? 1 : 0;

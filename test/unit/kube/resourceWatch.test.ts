@@ -12,6 +12,7 @@ import { ManualClock, settled } from '../../support/manualClock';
 import { ScriptedClient } from './scriptedClient';
 import type { Script } from './scriptedClient';
 
+const COMMON = { request: 'LIST pods', message: 'no answer', source: undefined };
 const GONE: ApiFailure = {
   kind: 'Gone',
   request: 'WATCH pods',
@@ -324,6 +325,26 @@ describe('a resource watch', () => {
     expect(seen).toEqual(['ADDED a@1', 'MODIFIED a@3', 'ADDED b@4']);
     expect(watch.stats()).toMatchObject({ drift: 2, relists: 0 });
     expect(client.watched.map(({ resourceVersion }) => resourceVersion)).toEqual(['5', '7']);
+    await watch.stop();
+  });
+
+  it.each<[string, ApiFailure]>([
+    ['is not answered', { ...COMMON, kind: 'Timeout' }],
+    ['finds no server', { ...COMMON, kind: 'Network' }],
+    ['fails', BROKEN],
+  ])('follows its stream until the next comparison where one %s', async (_what, failure) => {
+    const { client, clock, watch, seen } = stage(
+      {
+        lists: [page('5', pod('a', '1')), { fails: failure }, { fails: failure }],
+        streams: [[], [event('ADDED', pod('b', '6'))]],
+      },
+      { checkEveryMs: 60_000 },
+    );
+    await clock.advance(119_000);
+    expect(seen).toEqual(['ADDED a@1', 'ADDED b@6']);
+    expect([client.listed.length, client.watched.length]).toEqual([2, 2]);
+    await clock.advance(10_000);
+    expect([client.listed.length, client.watched.length]).toEqual([3, 3]);
     await watch.stop();
   });
 
