@@ -45,7 +45,7 @@ export function planRevert(pod: PodFacts, recordText: string, record: BoostRecor
     const recorded = record.containers.get(container.name);
     return recorded === undefined ? [] : [planContainer(container, recorded)];
   });
-  const plans = keepsQosClass(pod, wanted) ? wanted : wanted.map(withoutContestedLimit);
+  const plans = waysBack(wanted).find((way) => keepsQosClass(pod, way)) ?? wanted;
   const changed = plans.filter(({ changes }) => changes.length > 0);
   return {
     changes: changed.flatMap(({ changes }) => changes),
@@ -66,11 +66,18 @@ export function resizePatch(
   return [...guards(pod, recordText), ...plans.flatMap(operations)];
 }
 
-function withoutContestedLimit(plan: ContainerPlan): ContainerPlan {
-  return plan.changedByOther.includes('requests') ? withoutLimit(plan) : plan;
+/**
+ * What is tried in turn. Together with a value of somebody else, be it the CPU of this container, its
+ * memory or another container's, an original limit could make the pod Guaranteed, which the API server
+ * refuses. A request below its limit, or without one, never does.
+ */
+function waysBack(wanted: readonly ContainerPlan[]): readonly (readonly ContainerPlan[])[] {
+  const withoutContested = wanted.map((plan) =>
+    plan.changedByOther.includes('requests') ? withoutLimit(plan) : plan,
+  );
+  return [wanted, withoutContested, wanted.map(withoutLimit)];
 }
 
-/** Together with a value of somebody else, an original limit could make the pod Guaranteed. */
 function keepsQosClass(pod: PodFacts, plans: readonly ContainerPlan[]): boolean {
   const after = shapeAfter(
     pod,
@@ -83,13 +90,12 @@ function keepsQosClass(pod: PodFacts, plans: readonly ContainerPlan[]): boolean 
 
 /** The pod's containers as they are once the changes are made. */
 export function shapeAfter(pod: PodFacts, changes: readonly CpuChange[]): PodShape {
+  const wanted = { requests: new Map<string, string>(), limits: new Map<string, string>() };
+  for (const { container, resource, to } of changes) wanted[resource].set(container, to);
   const containers = pod.containers.map((container) => {
     const list = (resource: CpuChange['resource']) => {
-      const change = changes.find(
-        (candidate) => candidate.container === container.name && candidate.resource === resource,
-      );
-      const present = container[resource];
-      return change === undefined ? present : new Map([...(present ?? []), ['cpu', change.to]]);
+      const [present, to] = [container[resource], wanted[resource].get(container.name)];
+      return to === undefined ? present : new Map([...(present ?? []), ['cpu', to]]);
     };
     return { requests: list('requests'), limits: list('limits') };
   });

@@ -33,3 +33,8 @@ export function again(source: PodSource, until = Infinity, now = 0): WorkResult 
   const ms = source === 'Watched' ? until - now : Math.min(until - now, UNWATCHED_RETRY_MS);
   return ms === Infinity ? { kind: 'Done' } : { kind: 'RunAgainAfter', ms };
 }
+
+/** Once the pod changes; of an unwatched one no event tells, and many of them must not keep others waiting. */
+export function againOnChange(source: PodSource): WorkResult {
+  return source === 'Watched' ? { kind: 'Done' } : { kind: 'RunAgainAfter', ms: REFUSED_RETRY_MS };
+}

@@ -6,7 +6,14 @@ import type { ApiFailure, Clock, JsonObject, KubeClient, Patch } from '../kube';
 import type { Logger, Metrics } from '../observability';
 import type { BoostDirectory } from './boostDirectory';
 import type { ClusterView } from './clusterView';
-import { again, fetchPod, podRef, REFUSED_RETRY_MS, UNWATCHED_RETRY_MS } from './podAccess';
+import {
+  again,
+  againOnChange,
+  fetchPod,
+  podRef,
+  REFUSED_RETRY_MS,
+  UNWATCHED_RETRY_MS,
+} from './podAccess';
 import type { PodSource } from './podAccess';
 import { formatName, nameOf } from './reconcileKey';
 import type { ObjectName } from './reconcileKey';
@@ -89,7 +96,7 @@ export class PodReverter {
         return again(source, decision.until, this.#options.clock.now());
       case 'Stuck':
         this.#report(name, decision.why, decision.message);
-        return again(source);
+        return againOnChange(source);
       case 'Resize':
       case 'MarkPending':
       case 'MarkActive':

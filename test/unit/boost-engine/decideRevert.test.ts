@@ -436,6 +436,56 @@ describe('a value that somebody else has changed', () => {
   });
 });
 
+describe('a limit that would make the pod Guaranteed, which the API server refuses', () => {
+  const cpuAndMemory = (request: string, limit: string | undefined, memory: string) => ({
+    requests: { cpu: request, memory },
+    limits: { memory: '2Gi', ...(limit === undefined ? {} : { cpu: limit }) },
+  });
+  const removed = {
+    initCPURequests: { app: '1' },
+    initCPULimits: { app: '1' },
+    boostedCPURequests: { app: '2' },
+    boostedCPULimits: { app: null },
+  };
+  const raised = { ...removed, boostedCPULimits: { app: '3' } };
+  const other = aContainer({ name: 'log', resources: cpuAndMemory('1', '1', '2Gi') });
+
+  it.each<[string, object, JsonObject, readonly JsonObject[], string | undefined]>([
+    [
+      'memory set by others, limit removed',
+      removed,
+      cpuAndMemory('2', undefined, '2Gi'),
+      [],
+      undefined,
+    ],
+    ['memory set by others, limit raised', raised, cpuAndMemory('2', '3', '2Gi'), [], '3'],
+    [
+      'another container changed by others',
+      removed,
+      cpuAndMemory('2', undefined, '2Gi'),
+      [other],
+      undefined,
+    ],
+  ])('%s: the request goes back without it', (_what, record, present, others, limit) => {
+    const withApp = (own: JsonObject) => [aContainer({ resources: own }), ...others];
+    const pod = boostedPod({ conditions: [ready], record, containers: withApp(present) });
+    const decision = decide(pod);
+    const reverted = cpuAndMemory('1', limit, '2Gi');
+    expect(resourcesOf(after(pod, decision))[0]).toEqual(reverted);
+    const closing = boostedPod({ conditions: [ready], record, containers: withApp(reverted) });
+    expect(decide(closing)).toMatchObject({ kind: 'Clear', changedByOther: ['app limits'] });
+  });
+
+  it('comes back where it does not', () => {
+    const pod = boostedPod({
+      conditions: [ready],
+      record: removed,
+      resources: cpuAndMemory('2', undefined, '1Gi'),
+    });
+    expect(resourcesOf(after(pod, decide(pod)))).toEqual([cpuAndMemory('1', '1', '1Gi')]);
+  });
+});
+
 describe("upstream's record, with originals only", () => {
   const record = (requests?: JsonObject, limits?: JsonObject) => ({
     state: 'Active',
