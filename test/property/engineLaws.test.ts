@@ -442,10 +442,13 @@ describe('a revert', () => {
         const decision = at(now);
         if (decision.kind !== 'Wait') {
           reached.count(decision.kind);
-          // The others are carried out at once, before their reason can change.
-          if (decision.kind !== 'MarkPending' && decision.kind !== 'Clear') {
-            expect(at(LATE).kind).toBe(decision.kind);
-          }
+          // These are carried out at once, before their reason can change.
+          if (decision.kind === 'MarkPending' || decision.kind === 'Clear') return;
+          const later = at(LATE);
+          const reasonOf = (judged: RevertDecision) => ('reason' in judged ? judged.reason : '');
+          // Another reason may ask for another step first, but never for none.
+          if (reasonOf(later) === reasonOf(decision)) expect(later.kind).toBe(decision.kind);
+          else expect(later).toHaveProperty('patch');
           return;
         }
         const { until = Infinity } = decision;
@@ -456,7 +459,7 @@ describe('a revert', () => {
         if (until === Infinity) expect(at(LATE)).toEqual(decision);
         else expect(at(until)).not.toEqual(decision);
       }),
-      runs(),
+      { ...runs(), examples: [UNSCHEDULABLE_THEN_DELETED] },
     );
     reached.expectShares({
       'Wait for End': 0.05,
@@ -723,6 +726,32 @@ describe('the parts', () => {
 });
 
 const everyPod = boostWith({ percentageIncrease: { value: 100 } });
+
+/** Found with seed 657871790: the record has to say that no raise follows before the CPU goes back. */
+const UNSCHEDULABLE_THEN_DELETED: [JsonObject, BoostKnowledge, number, number[]] = [
+  marked(
+    {
+      metadata: { name: 'app', namespace: 'default', uid: 'pod-uid' },
+      spec: { containers: [{ name: 'app', resources: { requests: { cpu: '4' } } }] },
+      status: {
+        phase: 'Pending',
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'False',
+            reason: 'Unschedulable',
+            message: '0/1 nodes are available: 1 Insufficient cpu.',
+            lastTransitionTime: '2026-06-01T11:59:59Z',
+          },
+        ],
+      },
+    },
+    { state: 'Pending', initCPURequests: { app: '100m' } },
+  ),
+  { kind: 'Absent', since: NOON },
+  0,
+  [0],
+];
 
 function selectorOf(manifest: JsonObject): Selector {
   const compiled = compileBoost({ ...everyPod, selector: manifest });
