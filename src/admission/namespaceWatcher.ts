@@ -9,7 +9,7 @@ import { BoostCatalog } from '../resources';
 import type { ControllerLease } from './controllerLease';
 
 /** What the settings say where a boost does not; the defaults of the engine where left out. */
-export type BoostDefaults = Pick<BoostInput, 'preemption' | 'cpuLimits'>;
+export type BoostDefaults = Pick<BoostInput, 'preemption' | 'cpuLimits' | 'guaranteed'>;
 
 /** What a namespace says about the CPU of its pods, and the settings do for all namespaces. */
 export interface NamespaceView extends BoostDefaults {

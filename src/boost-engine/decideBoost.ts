@@ -15,7 +15,8 @@ import { BOOST_KEY, ENDED_KEY, SKIPPED_KEY } from './keys';
 import { readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { CpuResources, PodFacts } from './pod';
-import { isSystemCritical, mightPreempt, POD_CHECKS } from './podChecks';
+import { isLeftAsGuaranteed, isSystemCritical, mightPreempt, POD_CHECKS } from './podChecks';
+import type { GuaranteedPods } from './podChecks';
 import { sameQuantity } from './quantity';
 import { CONTAINER_SKIPS, POD_SKIPS } from './reasons';
 import type { ContainerSkipCode, PodSkipCode, RaiseCause } from './reasons';
@@ -49,6 +50,8 @@ export interface BoostInput {
   readonly preemption?: 'Avoid' | 'Accept';
   /** What becomes of CPU limits where the boost does not say; `Raise` where left out. */
   readonly cpuLimits?: CpuLimits;
+  /** `Boost` where left out. */
+  readonly guaranteed?: GuaranteedPods;
   /** Epoch milliseconds; written into the record, nothing is decided on it. */
   readonly now: number;
 }
@@ -101,7 +104,7 @@ export function decideBoost(input: BoostInput): BoostDecision {
   if (boost === undefined) return skip('NoBoostMatches', { patch: [] });
   if (!hasMetadata(pod)) return skip('MalformedPod', { boost, patch: [] });
   const refusal =
-    POD_CHECKS.find(({ applies }) => applies(facts))?.code ?? withheld(boost, input.wayBack);
+    POD_CHECKS.find(({ applies }) => applies(facts))?.code ?? withheld(facts, boost, input);
   if (refusal !== undefined) {
     return skip(refusal, { boost, patch: skippedPatch(facts, refusal) });
   }
@@ -151,7 +154,13 @@ export function comesBefore(a: BoostIdentity, b: BoostIdentity): boolean {
   return createdA === createdB ? a.name < b.name : createdA < createdB;
 }
 
-function withheld(boost: ValidBoost, wayBack: WayBack | undefined): PodSkipCode | undefined {
+/** Whether this boost could not be taken back from this pod. */
+function withheld(
+  pod: PodFacts,
+  boost: ValidBoost,
+  { wayBack, guaranteed }: BoostInput,
+): PodSkipCode | undefined {
+  if (isLeftAsGuaranteed(pod, guaranteed)) return 'GuaranteedPod';
   if (wayBack?.controller === 'Missing') return 'NoController';
   return wayBack?.notRevertible.has(boost.name) === true ? 'NotRevertible' : undefined;
 }

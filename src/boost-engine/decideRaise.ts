@@ -17,7 +17,8 @@ import { BOOST_KEY, ENDED_KEY, SKIPPED_KEY } from './keys';
 import { addsDefaults, readLimitRange } from './limitRange';
 import { readPod } from './pod';
 import type { CpuResources, PodFacts } from './pod';
-import { STORED_POD_CHECKS } from './podChecks';
+import { isLeftAsGuaranteed, STORED_POD_CHECKS } from './podChecks';
+import type { GuaranteedPods } from './podChecks';
 import { CONTAINER_SKIPS, POD_SKIPS, RAISE_SKIPS } from './reasons';
 import type { ContainerSkipCode, PodSkipCode, RaiseCause, RaiseSkipCode } from './reasons';
 import { formatRecord, parseRecord, tellsBoostedValues } from './record';
@@ -34,6 +35,8 @@ export interface RaiseSettings extends EndSettings {
   readonly catchUpBoostLagMs: number;
   /** Namespaces in which no pod is caught up, since no webhook is called for them either. */
   readonly catchUpExcludedNamespaces: readonly string[];
+  /** `Boost` where left out. */
+  readonly guaranteed?: GuaranteedPods;
 }
 
 export interface RaiseInput {
@@ -253,10 +256,11 @@ type RaisedValues =
 function raisedValues(
   pod: PodFacts,
   boost: ValidBoost,
-  { limitRanges = [], quotas = [] }: RaiseInput,
+  { limitRanges = [], quotas = [], settings }: RaiseInput,
 ): RaisedValues {
   const check = STORED_POD_CHECKS.find(({ applies }) => applies(pod));
   if (check !== undefined) return { kind: 'Skip', code: check.code };
+  if (isLeftAsGuaranteed(pod, settings.guaranteed)) return { kind: 'Skip', code: 'GuaranteedPod' };
   if (!matchesSelector(boost.selector, pod.labels)) return { kind: 'Skip', code: 'NoBoostMatches' };
   const limitRange = limitRanges.flatMap(readLimitRange);
   // A resize cannot take a limit away.

@@ -45,7 +45,7 @@ export interface MetadataFacts {
 
 export interface PodFacts extends MetadataFacts {
   readonly nodeName: string | undefined;
-  readonly osName: string | undefined;
+  readonly isWindows: boolean;
   readonly priorityClassName: string | undefined;
   /** Filled in from the class by the API server. */
   readonly priority: number | undefined;
@@ -98,7 +98,7 @@ function readSpec(spec: JsonFields) {
   const initContainers = readContainers(spec.get('initContainers'));
   return {
     nodeName: filledTextOf(spec.get('nodeName')),
-    osName: textOf(fieldsOf(spec.get('os')).get('name')),
+    isWindows: isWindows(spec),
     priorityClassName: textOf(spec.get('priorityClassName')),
     priority: integerOf(spec.get('priority')),
     preemptionPolicy: textOf(spec.get('preemptionPolicy')),
@@ -110,6 +110,17 @@ function readSpec(spec: JsonFields) {
     containers,
     initContainers,
   };
+}
+
+/** Most Windows pods say so by the nodes that they select, a RuntimeClass's included, and not by `os`. */
+function isWindows(spec: JsonFields): boolean {
+  const nodeSelector = fieldsOf(spec.get('nodeSelector'));
+  const names = [
+    fieldsOf(spec.get('os')).get('name'),
+    nodeSelector.get('kubernetes.io/os'),
+    nodeSelector.get('beta.kubernetes.io/os'),
+  ];
+  return names.includes('windows');
 }
 
 function readContainers(value: unknown): ContainerFacts[] {

@@ -1,6 +1,7 @@
 /** What keeps a whole pod from being boosted, as an ordered list of small checks. */
 import { MIRROR_POD_KEY } from './keys';
 import type { PodFacts } from './pod';
+import { qosClassOf } from './qosClass';
 import type { PodSkipCode } from './reasons';
 
 /**
@@ -22,7 +23,7 @@ export const POD_CHECKS: readonly PodCheck[] = [
   // validation.ValidatePodResize: "static pods cannot be resized".
   { code: 'StaticPod', applies: (pod) => pod.annotations?.has(MIRROR_POD_KEY) ?? false },
   // validation.ValidatePodResize: "windows pods cannot be resized".
-  { code: 'WindowsPod', applies: (pod) => pod.osName === 'windows' },
+  { code: 'WindowsPod', applies: (pod) => pod.isWindows },
   // The kubelet fails a pod that does not fit (OutOfcpu), where the scheduler would let it wait.
   { code: 'NodeNameSet', applies: (pod) => pod.nodeName !== undefined },
   // The sum of the containers may not exceed the pod's own request and limit.
@@ -49,6 +50,18 @@ const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
 
 export function isSystemCritical(pod: PodFacts): boolean {
   return (pod.priority ?? 0) >= SYSTEM_CRITICAL_PRIORITY;
+}
+
+/**
+ * Whether Guaranteed pods are boosted. The kubelet refuses to resize one where its node has the CPU
+ * Manager's policy `static`, for good, and nobody knows the node when a pod is created:
+ * pkg/kubelet/allocation/handlers.go.
+ */
+export type GuaranteedPods = 'Boost' | 'Leave';
+
+export function isLeftAsGuaranteed(pod: PodFacts, guaranteed: GuaranteedPods | undefined): boolean {
+  if (guaranteed !== 'Leave') return false;
+  return qosClassOf([...pod.containers, ...pod.initContainers]) === 'Guaranteed';
 }
 
 /** Whether the scheduler may remove running pods for it: a larger request could cost others their place. */

@@ -11,6 +11,7 @@ export const POD_SKIPS = {
   NodeNameSet: 'the pod names its node and so skips the scheduler, which would check for room',
   PodLevelResources: 'the pod has resources of its own, beside those of its containers',
   ResourceClaims: 'pods with resource claims cannot be resized',
+  GuaranteedPod: 'its QoS class is Guaranteed, and BOOST_GUARANTEED=false leaves such pods alone',
   NotRevertible: 'the boost could not be taken back: its condition Revertible says why',
   NoController: 'no controller has held the Lease for long, so nobody would take the boost back',
   BoostedByOther: 'the record on the pod was written by another boost operator',

@@ -54,6 +54,7 @@ export interface ControllerSettings extends CommonSettings {
   readonly catchUpMs: number;
   readonly catchUpBoostLagMs: number;
   readonly catchUpExcludedNamespaces: readonly string[];
+  readonly guaranteed: 'Boost' | 'Leave';
 }
 
 export interface RevertAllSettings {
@@ -168,6 +169,7 @@ const commonSchema = z.object({
     .enum(['self-managed', 'provided'], { error: 'must be self-managed or provided' })
     .default('self-managed'),
   SERVING_SECRET: objectName('startup-cpu-boost-serving'),
+  BOOST_GUARANTEED: yesOrNo('true'),
 });
 
 const admissionSchema = commonSchema.extend({
@@ -269,6 +271,7 @@ export function parseAdmissionSettings(env: Environment): ParsedSettings<Admissi
     boostDefaults: {
       preemption: values.ALLOW_PREEMPTION ? 'Accept' : 'Avoid',
       cpuLimits: values.REMOVE_LIMITS ? 'Remove' : 'Raise',
+      guaranteed: values.BOOST_GUARANTEED ? 'Boost' : 'Leave',
     },
   }));
 }
@@ -321,6 +324,7 @@ export function parseControllerSettings(env: Environment): ParsedSettings<Contro
     catchUpMs: values.CATCH_UP ? values.CATCH_UP_SECONDS * 1_000 : 0,
     catchUpBoostLagMs: values.CATCH_UP_BOOST_LAG_SECONDS * 1_000,
     catchUpExcludedNamespaces: values.CATCH_UP_EXCLUDED_NAMESPACES,
+    guaranteed: values.BOOST_GUARANTEED ? 'Boost' : 'Leave',
   }));
 }
 

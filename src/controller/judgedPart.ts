@@ -16,6 +16,7 @@ const METADATA = [
 ];
 const SPEC = [
   'nodeName',
+  'nodeSelector',
   'os',
   'priority',
   'priorityClassName',

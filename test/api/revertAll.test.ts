@@ -1,4 +1,7 @@
 /** revert-all: whatever goes on meanwhile, no pod stays boosted, and what cannot be reverted is told. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { BOOST_KEY, ENDED_KEY, readPod } from '../../src/boost-engine';
@@ -249,6 +252,28 @@ describe('revert-all without a controller', () => {
     await world.controlPlane.startApiServer();
     expect((await command.ended).code).toBe(0);
     await expectReverted(...pods);
+  });
+
+  it('does not call it done where a webhook under another name boosts on', async () => {
+    const { kubeconfigPath } = world.controlPlane;
+    const environment = { KUBECONFIG: kubeconfigPath, WEBHOOK_CONFIGURATION: 'another' };
+    const pod = await startingPod('one');
+    const { code, stderr } = await startCommand(['revert-all'], environment).ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/another: not found.* boosted on by startup-cpu-boost;/);
+    await expectReverted(pod);
+  });
+
+  it('takes its kubeconfig from several files, as kubectl does', async () => {
+    const users = join(await mkdtemp(join(tmpdir(), 'kubeconfig-')), 'users');
+    await writeFile(users, JSON.stringify({ users: [] }));
+    const KUBECONFIG = [users, world.controlPlane.kubeconfigPath].join(delimiter);
+    const pod = await startingPod('one');
+    expect((await startCommand(['revert-all', '--keep-boosting'], { KUBECONFIG }).ended).code).toBe(
+      0,
+    );
+    await expectReverted(pod);
+    await rm(dirname(users), { recursive: true });
   });
 
   it('says what it does not know', async () => {

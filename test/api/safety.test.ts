@@ -302,6 +302,7 @@ describe('a pod that could not be given its CPU back is created as it is', () =>
 
   it.each<[string, SkipCode, JsonObject]>([
     ['a Windows pod', 'WindowsPod', { os: { name: 'windows' } }],
+    ['a pod for Windows nodes', 'WindowsPod', { nodeSelector: { 'kubernetes.io/os': 'windows' } }],
     ['a pod that names its node', 'NodeNameSet', { nodeName: 'player' }],
     [
       'a pod with a resource claim',

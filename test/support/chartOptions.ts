@@ -99,6 +99,7 @@ export const OPTIONS: Readonly<Record<string, JsonObject>> = {
   'other settings': {
     settings: {
       zapLogLevel: 'debug',
+      boostGuaranteed: false,
       webhookDrainSeconds: 15,
       noControllerGraceSeconds: 0,
       allowPreemption: true,

@@ -147,6 +147,7 @@ export const pod: fc.Arbitrary<JsonObject> = fc
         { nodeName: 'node' },
         { nodeName: '' },
         { os: { name: 'windows' } },
+        { nodeSelector: { 'kubernetes.io/os': 'windows' } },
         { os: { name: 'linux' } },
         { resources: { requests: { cpu: '8' } } },
         { resourceClaims: [{ name: 'gpu' }] },

@@ -108,7 +108,8 @@ function containerCode(
 
 function podCode(pod: JsonObject): string | undefined {
   const spec = objectAt(pod, 'spec');
-  if (objectAt(spec, 'os').name === 'windows') return 'WindowsPod';
+  const os = [objectAt(spec, 'os').name, objectAt(spec, 'nodeSelector')['kubernetes.io/os']];
+  if (os.includes('windows')) return 'WindowsPod';
   if (spec.nodeName !== undefined && spec.nodeName !== '') return 'NodeNameSet';
   if (Object.keys(objectAt(spec, 'resources')).length > 0) return 'PodLevelResources';
   if (listAt(spec, 'resourceClaims').length > 0) return 'ResourceClaims';

@@ -4,7 +4,7 @@ case: mgrCheckInterval is MGR_CHECK_INTERVAL.
 */}}
 
 {{- define "startup-cpu-boost.settingsOf" -}}
-both: [zapLogLevel]
+both: [zapLogLevel, boostGuaranteed]
 admission: [webhookDrainSeconds, noControllerGraceSeconds, allowPreemption, removeLimits]
 controller:
   - leaseDurationSeconds

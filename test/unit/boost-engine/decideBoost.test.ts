@@ -24,7 +24,7 @@ import { applied, hasMarker, resourcesOf } from '../../support/engineLaws';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');
 
-type Conditions = Pick<BoostInput, 'limitRanges' | 'quotas' | 'wayBack'>;
+type Conditions = Pick<BoostInput, 'limitRanges' | 'quotas' | 'wayBack' | 'guaranteed'>;
 
 function decide(pod: unknown, boosts: readonly unknown[], more: Conditions = {}): BoostDecision {
   return decideBoost({
@@ -299,6 +299,8 @@ describe('pods that are left as they are', () => {
   it.each<[string, JsonObject]>([
     ['StaticPod', aPod({ annotations: { 'kubernetes.io/config.mirror': 'hash' } })],
     ['WindowsPod', aPod({ spec: { os: { name: 'windows' } } })],
+    ['WindowsPod', aPod({ spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } })],
+    ['WindowsPod', aPod({ spec: { nodeSelector: { 'beta.kubernetes.io/os': 'windows' } } })],
     ['NodeNameSet', aPod({ spec: { nodeName: 'node-1' } })],
     ['PodLevelResources', aPod({ spec: { resources: { requests: { cpu: '4' } } } })],
     ['ResourceClaims', aPod({ spec: { resourceClaims: [{ name: 'gpu' }] } })],
@@ -318,6 +320,16 @@ describe('pods that are left as they are', () => {
     expect(readPod(after).annotations?.get(SKIPPED_KEY)).toBe(
       code === 'StaticPod' ? undefined : code,
     );
+  });
+
+  it.each<[string, ResourceShape, 'Leave' | 'Boost', string]>([
+    ['a Guaranteed one where the settings say so', 'Guaranteed', 'Leave', 'GuaranteedPod'],
+    ['no Burstable one', 'request and limit', 'Leave', 'Boost'],
+    ['no Guaranteed one otherwise', 'Guaranteed', 'Boost', 'Boost'],
+  ])('%s', (_what, shape, guaranteed, expected) => {
+    const pod = aPod({ containers: [aContainer({ resources: RESOURCE_SHAPES[shape] })] });
+    const decision = decide(pod, [everyContainer(100)], { guaranteed });
+    expect('code' in decision ? decision.code : decision.kind).toBe(expected);
   });
 
   it.each([

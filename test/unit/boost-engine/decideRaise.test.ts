@@ -11,7 +11,7 @@ import {
 } from '../../../src/boost-engine';
 import type { RaiseDecision, RaiseInput, RaiseSettings } from '../../../src/boost-engine';
 import type { JsonObject } from '../../../src/kube';
-import { aBoost, aContainer, aPod, untilSeconds } from '../../support/builders';
+import { aBoost, aContainer, aPod, RESOURCE_SHAPES, untilSeconds } from '../../support/builders';
 import type { BoostOverrides, PodOverrides } from '../../support/builders';
 import { applied, resourcesOf } from '../../support/engineLaws';
 
@@ -207,9 +207,15 @@ describe('a pod that missed its boost', () => {
     ['SystemCritical', { spec: { priority: 2_000_001_000 } }, {}],
     ['StaticPod', { annotations: { 'kubernetes.io/config.mirror': 'x' } }, {}],
     ['WindowsPod', { spec: { os: { name: 'windows' } } }, {}],
+    ['WindowsPod', { spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } }, {}],
     ['PodLevelResources', { spec: { resources: { requests: { cpu: '1' } } } }, {}],
     ['ResourceClaims', { spec: { resourceClaims: [{ name: 'gpu' }] } }, {}],
     ['NoCpu', { containers: [aContainer({ resources: {} })] }, {}],
+    [
+      'GuaranteedPod',
+      { containers: [aContainer({ resources: RESOURCE_SHAPES.Guaranteed })] },
+      { settings: { guaranteed: 'Leave' } },
+    ],
     [
       'RestartsOnResize',
       {

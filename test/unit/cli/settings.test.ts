@@ -60,12 +60,13 @@ describe('settings', () => {
       catchUpMs: 300_000,
       catchUpBoostLagMs: 30_000,
       catchUpExcludedNamespaces: ['kube-system', 'kube-node-lease'],
+      guaranteed: 'Boost',
     });
     expect(admission({})).toMatchObject({
       webhookAddress: { host: undefined, port: 9443 },
       certificates: { mode: 'self-managed', servingSecret: 'startup-cpu-boost-serving' },
       drainMs: 10_000,
-      boostDefaults: { preemption: 'Avoid', cpuLimits: 'Raise' },
+      boostDefaults: { preemption: 'Avoid', cpuLimits: 'Raise', guaranteed: 'Boost' },
       noControllerGraceMs: 600_000,
     });
   });
@@ -84,6 +85,8 @@ describe('settings', () => {
     ]);
     expect(admission({ ALLOW_PREEMPTION: 'true' }).boostDefaults.preemption).toBe('Accept');
     expect(admission({ REMOVE_LIMITS: 'true' }).boostDefaults.cpuLimits).toBe('Remove');
+    expect(admission({ BOOST_GUARANTEED: 'false' }).boostDefaults.guaranteed).toBe('Leave');
+    expect(controller({ BOOST_GUARANTEED: 'false' }).guaranteed).toBe('Leave');
   });
 
   it('take an empty variable for one that is not set', () => {
