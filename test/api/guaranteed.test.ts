@@ -29,12 +29,13 @@ afterAll(async () => {
   await world.stop();
 });
 
-it.each<[ResourceShape, string | undefined, string]>([
-  ['Guaranteed', 'GuaranteedPod', '500m'],
-  ['request and limit', undefined, '500m'],
-])('a pod of the shape %s', async (shape, skipped, request) => {
+it.each<[string, ResourceShape, string | undefined, string]>([
+  ['is Guaranteed is left as it is', 'Guaranteed', 'GuaranteedPod', '500m'],
+  ['is of another class is boosted', 'request and limit', undefined, '500m'],
+])('a pod that %s', async (_what, shape, skipped, request) => {
+  const name = shape === 'Guaranteed' ? 'guaranteed' : 'burstable';
   const containers = [aContainer({ resources: RESOURCE_SHAPES[shape] })];
-  const pod = await world.createPod(aPod({ namespace, containers }));
+  const pod = await world.createPod(aPod({ namespace, name, containers }));
   const { annotations, containers: stored } = await world.read(pod);
   expect(annotations?.get(SKIPPED_KEY)).toBe(skipped);
   expect(stored[0]?.cpu.request).toBe(request);
