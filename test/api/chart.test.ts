@@ -551,6 +551,29 @@ describe('the monitoring', () => {
     }
   });
 
+  it('has labels of its own, which come before those of everything, each once', async () => {
+    const own = { enabled: true, labels: { release: 'mine', 'example.com/empty': '' } };
+    const objects = await templateChart({
+      values: {
+        commonLabels: { release: 'all', 'example.com/empty': 'full', 'example.com/team': '7' },
+        monitoring: { serviceMonitor: own, prometheusRule: own, dashboard: own },
+      },
+    });
+    const labelled = ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'].flatMap((kind) =>
+      ofKind(objects, kind),
+    );
+    expect(labelled).toHaveLength(4);
+    for (const object of labelled) {
+      expect(below(object, 'metadata', 'labels')).toMatchObject({
+        release: 'mine',
+        'example.com/empty': '',
+        'example.com/team': '7',
+        'app.kubernetes.io/part-of': 'startup-cpu-boost',
+      });
+    }
+    expect(below(onlyOne(objects, 'ConfigMap'), 'metadata', 'labels').grafana_dashboard).toBe('1');
+  });
+
   it('warns of a certificate only when it should have been renewed long ago', async () => {
     const shortLived = await templateChart({
       values: {
