@@ -511,6 +511,32 @@ describe('the chart refuses', () => {
   });
 });
 
+describe('with network policies', () => {
+  const networkPolicy = { enabled: true, apiServerCIDRs: ['10.0.0.0/8'] };
+
+  it('the controller may ask each pod of admission what it serves', async () => {
+    const selector = below(deploymentOf(byDefault(), 'admission'), 'spec', 'selector');
+    expect(await egressToAdmission({ networkPolicy })).toEqual({
+      ports: [{ port: 9443, protocol: 'TCP' }],
+      to: [{ podSelector: selector }],
+    });
+  });
+
+  it('it may ask any address where admission has those of its nodes, which nothing selects', async () => {
+    const values = { networkPolicy, webhook: { hostNetwork: true }, ports: { webhook: 10_250 } };
+    expect(await egressToAdmission(values)).toEqual({ ports: [{ port: 10_250, protocol: 'TCP' }] });
+  });
+
+  /** The rule beside that for the API servers. */
+  async function egressToAdmission(values: JsonObject): Promise<JsonObject | undefined> {
+    const policy = ofKind(
+      await templateChart({ namespace: 'boost', values }),
+      'NetworkPolicy',
+    ).find((each) => nameOf(each).endsWith('-controller'));
+    return listAt(below(policy ?? {}, 'spec'), 'egress').find((rule) => 'ports' in rule);
+  }
+});
+
 describe('the monitoring', () => {
   it('asks only for metrics that the programs have', async () => {
     const asked = expressions().flatMap((text) => [
