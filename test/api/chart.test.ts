@@ -614,6 +614,16 @@ describe('the monitoring', () => {
     expect(rules(shortLived)).not.toMatch(/NAMESPACE\b|CERTIFICATE_SECONDS/);
   });
 
+  it('looks for admission by the name that its Service has', () => {
+    const services = ofKind(byDefault(), 'Service').map(nameOf);
+    const [up = ''] = expressions().filter((text) => text.includes('up{'));
+    const [, namespace, pattern = ''] = /up\{namespace="(.*)", service=~"(.*)"\}/.exec(up) ?? [];
+    expect(namespace).toBe('boost');
+    // Prometheus takes such an expression for the whole of a label.
+    const found = services.filter((name) => new RegExp(`^(?:${pattern})$`).test(name));
+    expect(found).toEqual(['startup-cpu-boost-admission-metrics']);
+  });
+
   /** Of all alerts and panels. */
   function expressions(): readonly string[] {
     const objects = objectsOf('all of the monitoring');
