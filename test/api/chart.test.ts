@@ -511,6 +511,32 @@ describe('the chart refuses', () => {
   });
 });
 
+describe('with network policies', () => {
+  const networkPolicy = { enabled: true, apiServerCIDRs: ['10.0.0.0/8'] };
+
+  it('the controller may ask each pod of admission what it serves', async () => {
+    const selector = below(deploymentOf(byDefault(), 'admission'), 'spec', 'selector');
+    expect(await egressToAdmission({ networkPolicy })).toEqual({
+      ports: [{ port: 9443, protocol: 'TCP' }],
+      to: [{ podSelector: selector }],
+    });
+  });
+
+  it('it may ask any address where admission has those of its nodes, which nothing selects', async () => {
+    const values = { networkPolicy, webhook: { hostNetwork: true }, ports: { webhook: 10_250 } };
+    expect(await egressToAdmission(values)).toEqual({ ports: [{ port: 10_250, protocol: 'TCP' }] });
+  });
+
+  /** The rule beside that for the API servers. */
+  async function egressToAdmission(values: JsonObject): Promise<JsonObject | undefined> {
+    const policy = ofKind(
+      await templateChart({ namespace: 'boost', values }),
+      'NetworkPolicy',
+    ).find((each) => nameOf(each).endsWith('-controller'));
+    return listAt(below(policy ?? {}, 'spec'), 'egress').find((rule) => 'ports' in rule);
+  }
+});
+
 describe('the monitoring', () => {
   it('asks only for metrics that the programs have', async () => {
     const asked = expressions().flatMap((text) => [
@@ -551,6 +577,29 @@ describe('the monitoring', () => {
     }
   });
 
+  it('has labels of its own, which come before those of everything, each once', async () => {
+    const own = { enabled: true, labels: { release: 'mine', 'example.com/empty': '' } };
+    const objects = await templateChart({
+      values: {
+        commonLabels: { release: 'all', 'example.com/empty': 'full', 'example.com/team': '7' },
+        monitoring: { serviceMonitor: own, prometheusRule: own, dashboard: own },
+      },
+    });
+    const labelled = ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'].flatMap((kind) =>
+      ofKind(objects, kind),
+    );
+    expect(labelled).toHaveLength(4);
+    for (const object of labelled) {
+      expect(below(object, 'metadata', 'labels')).toMatchObject({
+        release: 'mine',
+        'example.com/empty': '',
+        'example.com/team': '7',
+        'app.kubernetes.io/part-of': 'startup-cpu-boost',
+      });
+    }
+    expect(below(onlyOne(objects, 'ConfigMap'), 'metadata', 'labels').grafana_dashboard).toBe('1');
+  });
+
   it('warns of a certificate only when it should have been renewed long ago', async () => {
     const shortLived = await templateChart({
       values: {
@@ -563,6 +612,16 @@ describe('the monitoring', () => {
     expect(rules(shortLived)).toContain('- time() < 100"');
     expect(rules(objectsOf('all of the monitoring'))).toContain('- time() < 604800"');
     expect(rules(shortLived)).not.toMatch(/NAMESPACE\b|CERTIFICATE_SECONDS/);
+  });
+
+  it('looks for admission by the name that its Service has', () => {
+    const services = ofKind(byDefault(), 'Service').map(nameOf);
+    const [up = ''] = expressions().filter((text) => text.includes('up{'));
+    const [, namespace, pattern = ''] = /up\{namespace="(.*)", service=~"(.*)"\}/.exec(up) ?? [];
+    expect(namespace).toBe('boost');
+    // Prometheus takes such an expression for the whole of a label.
+    const found = services.filter((name) => new RegExp(`^(?:${pattern})$`).test(name));
+    expect(found).toEqual(['startup-cpu-boost-admission-metrics']);
   });
 
   /** Of all alerts and panels. */

@@ -30,17 +30,27 @@ root and the component: include "startup-cpu-boost.labels" (list . "admission").
 {{- $root := first . -}}
 app.kubernetes.io/name: {{ $root.Values.nameOverride | default "startup-cpu-boost" | quote }}
 app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
-app.kubernetes.io/component: {{ last . }}
+app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
+{{/*
+Takes further labels of the object as a third item. Each key is there once, or kustomize refuses it: the
+object's own labels come before commonLabels.
+*/}}
 {{- define "startup-cpu-boost.labels" -}}
 {{- $root := first . -}}
+{{- $labels := dict -}}
+{{- range prepend (slice . 2) $root.Values.commonLabels -}}
+{{- range $key, $value := . -}}
+{{- $_ := set $labels $key $value -}}
+{{- end -}}
+{{- end -}}
 {{ include "startup-cpu-boost.selectorLabels" . }}
 app.kubernetes.io/part-of: startup-cpu-boost
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with $root.Values.commonLabels }}
+{{- with $labels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
