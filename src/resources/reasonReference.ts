@@ -16,6 +16,7 @@ const WITHOUT_MARK: readonly string[] = [
   'BoostedByOther',
   'StaticPod',
   'MalformedPod',
+  'TooManyContainers',
 ];
 
 export function reasonReference(): string {
@@ -28,7 +29,7 @@ export function reasonReference(): string {
     '## Why a pod is left as it is',
     `Annotation \`${SKIPPED_KEY}\`. Where a pod has several containers it is the reason of the first one that the boost is meant for.`,
     table(skips.filter(([code]) => !WITHOUT_MARK.includes(code))),
-    'In the log of admission only, as such a pod is none of ours, or cannot be marked:',
+    'In the log of admission only, as such a pod is none of ours, or cannot be marked; `NoBoostMatches` with ZAP_LOG_LEVEL=debug. The metric `startup_cpu_boost_admission_requests_total` counts them all:',
     table(skips.filter(([code]) => WITHOUT_MARK.includes(code))),
     '## Why a pod is boosted after its creation',
     `\`reason\` in the record, the annotation \`${BOOST_KEY}\`.`,
@@ -37,7 +38,14 @@ export function reasonReference(): string {
     `Annotation \`${ENDED_KEY}\`. A controller that finds the CPU back already, whoever did that, says \`AlreadyOriginal\`.`,
     table(Object.entries(END_REASONS)),
     '## Why CPU could not be given back',
-    'Label `reason` of the metric `startup_cpu_boost_stuck_pods`, counted in `status.stuckPods`; the log of the controller names the pods. All but `RecordUnreadable` are tried again by themselves. A pod whose record cannot be read keeps its CPU until it is deleted.',
+    'Label `reason` of the metric `startup_cpu_boost_stuck_pods`, counted in `status.stuckPods`; the log of the controller names the pods. All but `RecordUnreadable` are tried again by themselves. What to do:',
+    [
+      '- `NotConfirmed`: look at the node, whose kubelet does not answer.',
+      '- `Infeasible`: delete the pod. Where it is Guaranteed and its node has the CPU Manager policy `static`, set BOOST_GUARANTEED=false, so that no other one gets there.',
+      '- `LimitRangeWouldChangePod`: delete the LimitRange, or set REVERT_ANYWAY.',
+      '- `Refused`: the log has the answer of the API server. Leave our accounts out of the webhook or policy that it names.',
+      '- `RecordUnreadable`: [give the CPU back by hand](install.md#uninstall), or delete the pod.',
+    ].join('\n'),
     table([...Object.entries(STUCK_REASONS), ['Refused', 'the API server refuses the resize']]),
   ];
   return `${paragraphs.join('\n\n')}\n`;

@@ -601,17 +601,28 @@ describe('the monitoring', () => {
   });
 
   it('warns of a certificate only when it should have been renewed long ago', async () => {
-    const shortLived = await templateChart({
-      values: {
-        monitoring: { prometheusRule: { enabled: true } },
-        settings: { servingLifetimeSeconds: 600 },
-      },
+    const rulesWith = async (values: JsonObject): Promise<string> => {
+      const monitoring = { prometheusRule: { enabled: true } };
+      const objects = await templateChart({ values: { monitoring, ...values } });
+      return JSON.stringify(onlyOne(objects, 'PrometheusRule'));
+    };
+    const renewedBy = (certManager: JsonObject): JsonObject => ({
+      certificates: { mode: 'cert-manager', certManager },
     });
-    const rules = (objects: readonly JsonObject[]): string =>
-      JSON.stringify(onlyOne(objects, 'PrometheusRule'));
-    expect(rules(shortLived)).toContain('- time() < 100"');
-    expect(rules(objectsOf('all of the monitoring'))).toContain('- time() < 604800"');
-    expect(rules(shortLived)).not.toMatch(/NAMESPACE\b|CERTIFICATE_SECONDS/);
+    const provided = { secretName: 'mine', caBundle: CA_PEM };
+    const expected: readonly (readonly [JsonObject, number])[] = [
+      [{}, 604_800],
+      [{ settings: { servingLifetimeSeconds: 600 } }, 100],
+      [renewedBy({}), 604_800],
+      [renewedBy({ duration: '48h', renewBefore: '16h' }), 28_800],
+      [renewedBy({ duration: '48h', renewBefore: '8h08m10s' }), 14_645],
+      [{ certificates: { mode: 'provided', provided } }, 604_800],
+    ];
+    for (const [values, seconds] of expected) {
+      const rules = await rulesWith(values);
+      expect(rules).toContain(`- time() < ${seconds}"`);
+      expect(rules).not.toMatch(/NAMESPACE\b|CERTIFICATE_SECONDS/);
+    }
   });
 
   it('looks for admission by the name that its Service has', () => {
